@@ -1,6 +1,6 @@
 use pillarbox_core::event::EventId;
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Finish, Probe};
+use pillarbox_core::write::{Begin, Finish, Probe, Uninterrupted};
 use sea_orm::{
     ConnectionTrait as _, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, QueryResult,
     SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait as _,
@@ -8,7 +8,6 @@ use sea_orm::{
 
 use crate::SeaOrm;
 use crate::insert::STILL_OPEN_MYSQL;
-use crate::uninterrupted::Uninterrupted;
 
 impl Begin<SeaOrm> for &DatabaseConnection {
     type Transaction = DatabaseTransaction;

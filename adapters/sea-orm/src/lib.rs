@@ -57,7 +57,6 @@
 mod array;
 mod begin;
 mod insert;
-mod uninterrupted;
 
 /// The transaction that a handler [works in](pillarbox_core::handle::in_transaction), of a
 /// [`DatabaseConnection`](sea_orm::DatabaseConnection).

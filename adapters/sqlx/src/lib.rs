@@ -30,8 +30,6 @@ mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod transaction;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-mod uninterrupted;
 
 #[cfg(feature = "sqlite")]
 pub use sqlite::begin_immediate;

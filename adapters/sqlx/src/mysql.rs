@@ -1,6 +1,8 @@
 use futures_util::TryStreamExt as _;
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Bind, Command, Connection, Dialect, Finish, Insert, Lookup, Probe, Statement};
+use pillarbox_core::write::{
+    Begin, Bind, Command, Connection, Dialect, Finish, Insert, Lookup, Probe, Statement, Uninterrupted,
+};
 use sqlx::mysql::MySqlArguments;
 use sqlx::query::Query;
 use sqlx::{
@@ -10,7 +12,6 @@ use sqlx::{
 
 use crate::Sqlx;
 use crate::binds::{row_ids, unsupported};
-use crate::uninterrupted::Uninterrupted;
 
 /// Fails where no transaction is open: a savepoint is gone then as soon as it is set.
 ///

@@ -1,12 +1,13 @@
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Bind, Command, Connection, Dialect, Finish, Insert, Lookup, Probe, Statement};
+use pillarbox_core::write::{
+    Begin, Bind, Command, Connection, Dialect, Finish, Insert, Lookup, Probe, Statement, Uninterrupted,
+};
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool, PgTransaction, Postgres, Row as _};
 
 use crate::Sqlx;
 use crate::binds::{row_ids, unsupported};
-use crate::uninterrupted::Uninterrupted;
 
 #[diagnostic::do_not_recommend]
 impl Connection<Sqlx> for PgConnection {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use pillarbox_core::store::Backlog;
+use pillarbox_core::store::{Backlog, Pause};
 use pillarbox_engine::handlers::HandlerLimit;
 use pillarbox_engine::observe::{Health, Stats};
 use pillarbox_engine::run::{Outbox, Role};
@@ -30,6 +30,8 @@ pub(crate) struct Status {
     /// Of the whole table; `null` if it could not be counted.
     backlog: Option<Counted>,
     backlog_problem: Option<String>,
+    /// The event types and handlers that operators have paused, as this process last knew.
+    paused: Vec<Paused>,
     /// Of this process, since its start.
     totals: Totals,
 }
@@ -42,10 +44,23 @@ struct Limit {
     handler: Option<String>,
     running: usize,
     concurrency: Option<usize>,
-    /// A text, such as `100 in 1s`.
+    /// A text, such as `100/s`.
     rate: Option<String>,
     /// Its events wait for the limit.
     reached: bool,
+}
+
+/// An event type or a handler of which no call begins.
+#[derive(Debug, Serialize)]
+struct Paused {
+    /// `type` or `handler`.
+    kind: &'static str,
+    name: String,
+    since: String,
+    /// `null` if it has to be resumed.
+    until: Option<String>,
+    by: Option<String>,
+    reason: Option<String>,
 }
 
 /// The rows that are not delivered.
@@ -95,8 +110,17 @@ impl Status {
             limits: outbox.limits().into_iter().map(Limit::from).collect(),
             backlog,
             backlog_problem,
+            paused: outbox.paused().into_iter().map(Paused::from).collect(),
             totals: Totals::from(outbox.stats()),
         }
+    }
+}
+
+impl From<Pause> for Paused {
+    fn from(pause: Pause) -> Self {
+        let Pause { kind, name, since, until, by, reason } = pause;
+        let until = until.map(|until| until.to_string());
+        Self { kind: kind.name(), name, since: since.to_string(), until, by, reason }
     }
 }
 

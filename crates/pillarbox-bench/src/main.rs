@@ -15,6 +15,7 @@ mod passing;
 mod process;
 mod report;
 mod runs;
+mod waiting;
 mod writers;
 
 use std::process::ExitCode;

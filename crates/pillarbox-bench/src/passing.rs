@@ -108,7 +108,7 @@ impl Publisher for Noted {
         let numbers: Vec<_> = messages.iter().map(number).collect();
         let receipts = self.publisher.publish(messages).await;
         for (number, receipt) in numbers.into_iter().zip(&receipts) {
-            if let (Some(number), Ok(())) = (number, receipt) {
+            if let (Some(number), Ok(_)) = (number, receipt) {
                 self.calls.confirmed(number);
             }
         }

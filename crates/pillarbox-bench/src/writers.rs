@@ -3,12 +3,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pillarbox::Outbox;
+use pillarbox::event::{EventId, Stamp};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::calls::Calls;
 use super::lab::BenchDb;
 use super::load::Load;
+use super::waiting::Waiting;
 use crate::failure::Failure;
 
 /// Tasks that write one event per transaction, flat out unless they are given a rate.
@@ -22,6 +24,8 @@ pub(crate) struct Writers {
     pub(crate) guard: Option<Outbox>,
     /// The calls in which their commits are noted, to measure the time from each to the handler.
     pub(crate) calls: Option<Arc<Calls>>,
+    /// Another process that waits for the delivery of each event.
+    pub(crate) waiting: Option<Arc<Waiting>>,
     /// Events per second, of all tasks together.
     pub(crate) rate: Option<u32>,
     stopped: Arc<AtomicBool>,
@@ -38,6 +42,7 @@ impl Writers {
             tasks,
             guard: None,
             calls: None,
+            waiting: None,
             rate: None,
             stopped: Arc::default(),
             next: Arc::default(),
@@ -66,6 +71,7 @@ impl Writers {
     }
 
     async fn write(self, started: Instant) -> Result<(), Failure> {
+        let mut waits = JoinSet::new();
         while !self.stopped.load(Ordering::Relaxed) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             if number >= self.load.events {
@@ -75,23 +81,30 @@ impl Writers {
                 // By the clock and not by pauses, so that a writer that falls behind catches up.
                 sleep_until(started + Duration::from_secs(number.into()) / rate).await;
             }
-            let committed = self.transact(number).await?;
+            let (id, committed) = self.transact(number).await?;
+            if let Some(waiting) = &self.waiting {
+                waits.spawn(Arc::clone(waiting).wait(number, id, committed));
+            }
             if let Some(calls) = &self.calls {
                 calls.stopwatch.committed(number as usize, committed);
             }
             self.written.fetch_add(1, Ordering::Relaxed);
         }
+        while let Some(waited) = waits.join_next().await {
+            waited??;
+        }
         Ok(())
     }
 
-    /// Writes one event. Returns the time at which its commit had returned.
-    async fn transact(&self, number: u32) -> Result<Instant, Failure> {
-        let event = self.load.event(number);
+    /// Writes one event. Returns its id, and the time at which its commit had returned.
+    async fn transact(&self, number: u32) -> Result<(EventId, Instant), Failure> {
+        let id = Stamp::system().next_id();
+        let event = self.load.event(number).id(id.as_str());
         if let Some(outbox) = &self.guard {
-            return self.lab.write(outbox, event).await;
+            return Ok((id, self.lab.write(outbox, event).await?));
         }
         let event = event.build().map_err(Failure::during("build an event"))?;
         self.lab.transact(false, vec![event]).await?;
-        Ok(Instant::now())
+        Ok((id, Instant::now()))
     }
 }

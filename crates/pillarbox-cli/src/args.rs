@@ -1,10 +1,12 @@
 mod audit;
 mod console;
 mod dead;
+mod doctor;
 mod events;
 mod inbox;
 mod keys;
 mod matching;
+mod pause;
 mod pending;
 mod purge;
 mod relay;
@@ -19,10 +21,12 @@ use pillarbox_demo::DemoArgs;
 pub(crate) use audit::AuditArgs;
 pub(crate) use console::ConsoleArgs;
 pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use events::{EventMatching, Events, EventsArgs};
 pub(crate) use inbox::{Inbox, InboxArgs};
 pub(crate) use keys::{Keys, KeysArgs};
 pub(crate) use matching::{Actor, AttributeArgs};
+pub(crate) use pause::{PauseArgs, PausesArgs, ResumeArgs};
 pub(crate) use pending::{ChosenPending, Pending, PendingArgs, PendingMatching};
 pub(crate) use purge::PurgeArgs;
 pub(crate) use relay::{Destination, LogFormat, RelayArgs};
@@ -63,8 +67,26 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Look at events of any state, newest first.
     Events(EventsArgs),
+    /// Examine databases and brokers: what harms deliveries, with cause, evidence and remedy.
+    ///
+    /// It only reads, on one connection to each, in statements that end within a limit: it is harmless beside a service under load.
+    /// docs/doctor.md explains every finding.
+    ///
+    /// Exit codes: 0 nothing was found; 1 something was, or the command failed; 2 the command line or the file is wrong; 130 it was
+    /// interrupted.
+    Doctor(Box<DoctorArgs>),
     /// Look at events that still have to be delivered, have them tried now, or cancel them.
     Pending(PendingArgs),
+    /// Pause an event type or a handler: no call of it begins on any node until it is resumed.
+    ///
+    /// Its events stay in the table, and no attempt is counted. Calls that run go on. Nodes notice within two seconds, as
+    /// long as they reach the database. In mode `partitioned` later events of a key wait behind one whose type is paused;
+    /// in mode `ordered` all later events wait behind what is paused. What is paused already gets the new reason and end.
+    Pause(PauseArgs),
+    /// Resume an event type or a handler that is paused.
+    Resume(ResumeArgs),
+    /// List the event types and handlers that are paused, and count the rows that they hold.
+    Pauses(PausesArgs),
     /// Look at events that were given up, deliver them again, or throw them away.
     Dead(DeadArgs),
     /// Serve a web console: events, DEAD ones, blocked keys, nodes, and what may be done about them.

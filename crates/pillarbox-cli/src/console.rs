@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use pillarbox_console::{Console, Source};
+use pillarbox_doctor::Doctor;
 use pillarbox_program::report;
 use pillarbox_program::signals::Signals;
 use pillarbox_relay::{ConsoleServer, ConsoleSettings};
@@ -37,7 +38,9 @@ pub(crate) async fn run(args: ConsoleArgs) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen_with_hangup().map_err(Failure::of_system("listen for signals"))?;
     let store = store::existing(&target).await?;
     let name = store.info().table.clone();
-    let console = settings.console(Console::new(access).source(Source::of_store(&name, Arc::clone(&store))));
+    let doctor = Doctor::new().store(&name, Arc::clone(&store));
+    let source = Source::of_store(&name, Arc::clone(&store)).examined_by(doctor);
+    let console = settings.console(Console::new(access).source(source));
     let server = match ConsoleServer::open(listen).await {
         Ok(server) => server,
         Err(error) => {

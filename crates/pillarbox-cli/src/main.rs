@@ -11,10 +11,12 @@ mod bench;
 mod change;
 mod console;
 mod dead;
+mod doctor;
 mod events;
 mod inbox;
 mod keys;
 mod migrate;
+mod pause;
 mod pending;
 mod purge;
 mod relay;
@@ -35,6 +37,7 @@ use args::{Cli, Command, LogFormat};
 use clap::Parser as _;
 use mimalloc::MiMalloc;
 use pillarbox_program::failure::sentence;
+use pillarbox_program::traces::{Traces, TracesError};
 use pillarbox_program::{arguments, log, report};
 
 /// Each event is a handful of small texts, made by one thread and dropped by another.
@@ -52,16 +55,27 @@ async fn main() -> ExitCode {
         Command::Relay(args) => (if args.config.is_some() { "info" } else { "warn" }, args.log == LogFormat::Json),
         _ => ("warn", false),
     };
-    log::start(level, json);
     // Fails only if a provider is installed already, and then there is one.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    let traces = match traces_of(&cli.command) {
+        Ok(traces) => traces,
+        Err(error) => {
+            report::note(&format!("error: {}", sentence(&error)));
+            return ExitCode::from(2);
+        }
+    };
+    log::start_with(level, json, traces.as_ref());
     let outcome = match cli.command {
         Command::Demo(args) => pillarbox_demo::run(args).await.map_err(failure::Failure::from),
         Command::Bench { arguments } => bench::run(&arguments),
         Command::Migrate(args) => migrate::run(&args).await,
+        Command::Doctor(args) => doctor::run(&args).await,
         Command::Status(args) => status::run(&args).await,
         Command::Events(args) => events::run(args.events).await,
         Command::Pending(args) => pending::run(args.pending).await,
+        Command::Pause(args) => pause::pause(args).await,
+        Command::Resume(args) => pause::resume(args).await,
+        Command::Pauses(args) => pause::list(args).await,
         Command::Dead(args) => dead::run(args.dead).await,
         Command::Console(args) => console::run(*args).await,
         Command::Keys(args) => keys::run(args.keys).await,
@@ -70,8 +84,19 @@ async fn main() -> ExitCode {
         Command::Audit(args) => audit::run(&args).await,
         Command::Relay(args) => relay::run(*args).await,
     };
+    if let Some(traces) = traces {
+        traces.shut_down().await;
+    }
     outcome.unwrap_or_else(|failure| {
         report::note(&format!("error: {}", sentence(&failure)));
         failure.exit_code()
     })
+}
+
+/// The relay's traces. No other command sends messages.
+fn traces_of(command: &Command) -> Result<Option<Traces>, TracesError> {
+    match command {
+        Command::Relay(_) => Traces::from_environment("pillarbox-relay"),
+        _ => Ok(None),
+    }
 }

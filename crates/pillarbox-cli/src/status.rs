@@ -2,12 +2,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use pillarbox::Store;
-use pillarbox::maintain::{Backlog, Counts, NodeFigures, NodeStatus, PartitionBacklog};
+use pillarbox::maintain::{Backlog, Counts, NodeFigures, NodeStatus, PartitionBacklog, Pause};
 use pillarbox::run::Mode;
 use serde::Serialize;
 
 use crate::args::{StatusArgs, Target};
 use crate::failure::Failure;
+use crate::pause::{self, PauseJson};
 use crate::{duration, store};
 use pillarbox_program::report;
 use pillarbox_program::report::{grouped, micros, plain, rounded};
@@ -29,6 +30,7 @@ struct Status {
     /// Set only with `--exact`, since counting reads the whole table.
     counts: Option<Counts>,
     nodes: Vec<NodeStatus>,
+    pauses: Vec<Pause>,
 }
 
 /// The line of JSON. Its keys are a contract.
@@ -45,6 +47,7 @@ struct Json<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<Rows>,
     nodes: Vec<Node<'a>>,
+    pauses: Vec<PauseJson<'a>>,
 }
 
 /// The partitions: the number that no node owns, the pending rows of all, and the pending rows of the fullest one.
@@ -126,6 +129,7 @@ impl Status {
             partitions: store.partitions().await?,
             counts: if exact { Some(store.counts().await?) } else { None },
             nodes: store.nodes().await?,
+            pauses: store.pauses().await?,
         })
     }
 
@@ -147,6 +151,7 @@ impl Status {
                 cancelled,
             }),
             nodes: self.nodes.iter().map(Node::from).collect(),
+            pauses: self.pauses.iter().map(PauseJson::from).collect(),
         }
     }
 
@@ -186,7 +191,9 @@ impl Status {
                 ("CANCELLED", grouped(counts.cancelled), "rows cancelled by an operator, kept as DONE ones are"),
             ]);
         }
-        format!("{} in {}\n\n{}\n\n{}", self.table, self.store, report::table(&lines).trim_fmt(), self.node_list())
+        let paused = if self.pauses.is_empty() { String::new() } else { format!("\n\n{}", pause::table(&self.pauses)) };
+        let lines = report::table(&lines).trim_fmt();
+        format!("{} in {}\n\n{lines}\n\n{}{paused}", self.table, self.store, self.node_list())
     }
 
     fn node_list(&self) -> String {

@@ -40,6 +40,7 @@ impl Settings {
             return Err(Error::invalid("purge.all_after", &self.origins, "is out of range", remedy));
         }
         self.store.check(&self.origins)?;
+        self.check_handlers()?;
         let read = self.convert().and_then(|config| config.validate_for(self.mode).map(|()| config));
         read.map_err(|error| Error::refused(&error, &self.origins))
     }
@@ -72,7 +73,7 @@ impl RetrySettings {
     }
 
     /// The filter of errors by their names. Which names there are is known to the handlers alone.
-    fn errors(&self) -> Result<ErrorFilter, ConfigError> {
+    pub(crate) fn errors(&self) -> Result<ErrorFilter, ConfigError> {
         for (field, names) in [("retry.retry_on", &self.retry_on), ("retry.never_retry_on", &self.never_retry_on)] {
             let is_wrong =
                 |name: &&String| name.is_empty() || name.contains(|c: char| c.is_whitespace() || "<>,".contains(c));
@@ -85,7 +86,7 @@ impl RetrySettings {
         Ok(self.never_retry_on.iter().fold(only, |errors, name| errors.never_retry_on_named(&**name)))
     }
 
-    fn policy(&self) -> Result<Arc<dyn RetryPolicy>, ConfigError> {
+    pub(crate) fn policy(&self) -> Result<Arc<dyn RetryPolicy>, ConfigError> {
         let plain: Arc<dyn RetryPolicy> = match self.policy {
             RetryPolicyKind::Exponential => {
                 let varied = ExponentialBackoff::new(self.base, self.cap)?.with_multiplier(self.multiplier)?;

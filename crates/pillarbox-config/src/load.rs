@@ -6,6 +6,7 @@ use pillarbox_core::publisher::Secret;
 use serde::Deserialize as _;
 use toml::de::DeTable;
 
+use crate::handlers::unite;
 use crate::keys::{Keys, tree};
 use crate::modes::why_ignored;
 use crate::origin::Origins;
@@ -127,6 +128,7 @@ impl Loader {
             layers.push(environment(&keys, prefix, variables)?);
         }
         layers.push(self.set.into_iter().map(by_program).collect::<Result<_, _>>()?);
+        unite(&mut layers)?;
         let settings = merge(layers, &unless_set)?;
         settings.check()?;
         Ok(settings)
@@ -165,6 +167,10 @@ fn merge(layers: Vec<Vec<Given>>, unless_set: &[Given]) -> Result<Settings, Erro
     let given = read(&[])?;
     let applies = |key: &str| why_ignored(&given, key).or_else(|| given.store.why_ignored(key)).is_none();
     let others = unless_set.iter().filter(|other| !merged.contains_key(&other.key) && applies(&other.key));
-    let settings = read(&others.collect::<Vec<_>>())?;
+    let mut settings = read(&others.collect::<Vec<_>>())?;
+    if !merged.contains_key("claim.min_interval") {
+        // Whoever sets the longest pause alone means that no pause is longer.
+        settings.claim.min_interval = settings.claim.min_interval.min(settings.claim.max_interval);
+    }
     Ok(Settings { origins: Origins::of(merged.into_iter().map(|(key, (_, origin))| (key, origin))), ..settings })
 }

@@ -3,25 +3,36 @@
 use pillarbox_engine::run::{FailingHead, Mode, applies};
 
 use crate::Settings;
+use crate::keys::of_handler;
 use crate::value::RetryPolicyKind;
 
 /// The reason why `key` means nothing with these settings; `None` if it applies.
 pub(crate) fn why_ignored(settings: &Settings, key: &str) -> Option<String> {
-    if !applies(key, settings.mode) {
+    let (handler, setting) = of_handler(key).map_or((None, key), |(name, setting)| (Some(name), setting));
+    let is_ignored = match handler {
+        // Where one call runs at a time, no handler can have more.
+        Some(_) => settings.mode == Mode::WriterOnly || (setting == "concurrency" && settings.mode == Mode::Ordered),
+        None => !applies(key, settings.mode),
+    };
+    if is_ignored {
         return Some(format!("does not apply to mode {}", settings.mode));
     }
-    by_policy(settings, key).or_else(|| by_failing_head(settings, key))
+    by_policy(settings, handler, setting).or_else(|| by_failing_head(settings, setting))
 }
 
 /// Each policy has settings of its own.
-fn by_policy(settings: &Settings, key: &str) -> Option<String> {
-    let policy = settings.retry.policy;
+fn by_policy(settings: &Settings, handler: Option<&str>, key: &str) -> Option<String> {
+    let of_handler = handler.and_then(|name| Some((name, settings.handler.get(name)?.retry.policy?)));
+    let (policy, of_handler) = match of_handler {
+        Some((name, policy)) => (policy, format!("handler.{name}.")),
+        None => (settings.retry.policy, String::new()),
+    };
     let ignored = match policy {
         RetryPolicyKind::Exponential => key == "retry.step",
         RetryPolicyKind::Linear => key == "retry.multiplier",
         RetryPolicyKind::Fixed => matches!(key, "retry.step" | "retry.multiplier" | "retry.cap"),
     };
-    ignored.then(|| format!("does not apply to `retry.policy = \"{}\"`", policy.name()))
+    ignored.then(|| format!("does not apply to `{of_handler}retry.policy = \"{}\"`", policy.name()))
 }
 
 fn by_failing_head(settings: &Settings, key: &str) -> Option<String> {

@@ -1,5 +1,8 @@
 //! The tree. Its fields are the keys. The sections that are the engine's are its own types, which know how they are written.
 
+mod handler;
+
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::Setup;
 use crate::origin::{Origin, Origins};
 use crate::value::{DatabaseUrl, RetryPolicyKind, Synchronous};
+pub use handler::{HandlerRetrySettings, HandlerSettings};
 
 /// All settings of an outbox: where its table is, who delivers, and one struct per stage.
 ///
@@ -34,6 +38,8 @@ pub struct Settings {
     pub dispatch: DispatchConfig,
     /// Trying again.
     pub retry: RetrySettings,
+    /// Handlers by their names: what is set here replaces what the program sets for a handler.
+    pub handler: BTreeMap<String, HandlerSettings>,
     /// Recording verdicts.
     pub settle: SettleConfig,
     /// Being a node.
@@ -60,6 +66,7 @@ impl Default for Settings {
             claim: ClaimConfig::default(),
             dispatch: DispatchConfig::default(),
             retry: RetrySettings::default(),
+            handler: BTreeMap::new(),
             settle: SettleConfig::default(),
             ownership: OwnershipConfig::default(),
             purge: PurgeConfig::default(),

@@ -22,6 +22,8 @@ pub struct Setup {
     settings: Settings,
     store: Option<Arc<dyn Store>>,
     builder: OutboxBuilder,
+    /// The handlers that may have names, and with them settings of their own.
+    registrations: Vec<Registration>,
     /// The complaint about the settings, which [`start`](Self::start) reports.
     refused: Option<Error>,
 }
@@ -33,7 +35,7 @@ impl Setup {
             Ok(config) => (builder.config(config), None),
             Err(error) => (builder, Some(error)),
         };
-        Self { settings, store: None, builder, refused }
+        Self { settings, store: None, builder, registrations: Vec::new(), refused }
     }
 
     fn with(self, step: impl FnOnce(OutboxBuilder) -> OutboxBuilder) -> Self {
@@ -63,13 +65,16 @@ impl Setup {
 
     /// Registers a handler with what belongs to it: a function with the attribute `#[handler]`, or a
     /// [`Registration`](pillarbox_engine::handlers::Registration) with a name, retries or a fallback of its own.
+    ///
+    /// A section `handler.NAME` of the settings replaces what is set for the handler of that name.
     pub fn handler(self, handler: impl Register) -> Self {
-        self.with(|builder| builder.handler(handler))
+        self.handlers([handler.register()])
     }
 
     /// Registers all handlers of a list, such as one that production and tests share.
-    pub fn handlers(self, handlers: impl IntoIterator<Item = Registration>) -> Self {
-        self.with(|builder| builder.handlers(handlers))
+    pub fn handlers(mut self, handlers: impl IntoIterator<Item = Registration>) -> Self {
+        self.registrations.extend(handlers);
+        self
     }
 
     /// Decides about events whose handler has failed for good, for handlers that have no fallback of their own.
@@ -135,10 +140,11 @@ impl Setup {
     /// # Errors
     /// A setting, the handlers, the schema or the database; nothing is left running then.
     pub async fn start(self) -> Result<Outbox, Error> {
-        let Self { settings, store, builder, refused } = self;
+        let Self { settings, store, builder, registrations, refused } = self;
         if let Some(error) = refused {
             return Err(error);
         }
+        let builder = builder.handlers(settings.configure(registrations)?);
         let store = match store {
             Some(store) => store,
             None => settings.connect().await?,

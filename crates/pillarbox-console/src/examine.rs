@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use auto_impl::auto_impl;
+use pillarbox_doctor::{Doctor, Severity};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
@@ -45,6 +46,31 @@ pub struct Finding {
     pub evidence: String,
     /// What to do.
     pub remedy: String,
+    /// A command or statement that does it, if there is one to copy.
+    pub command: Option<String>,
+}
+
+#[async_trait]
+impl Examine for Doctor {
+    async fn examine(&self) -> Examination {
+        let report = self.run().await;
+        let findings = report.findings.into_iter().map(|finding| Finding {
+            code: finding.code.to_owned(),
+            is_severe: finding.severity == Severity::Critical,
+            cause: finding.cause.to_owned(),
+            evidence: format!("{}: {}", finding.subject, finding.evidence),
+            remedy: finding.remedy.to_owned(),
+            command: finding.command,
+        });
+        let not_checked = report.not_checked.into_iter();
+        Examination {
+            findings: findings.collect(),
+            not_checked: not_checked
+                .map(|check| (format!("{}: {}", check.subject, check.code), check.reason))
+                .collect(),
+            healthy: report.passed.len(),
+        }
+    }
 }
 
 /// The last examination of each source.

@@ -15,12 +15,14 @@
 //! | [`row`] | rows, their states, and the verdicts that change them |
 //! | [`ownership`] | nodes, modes, partitions, and what a node's right to a row rests on |
 //! | [`event`] | what a service writes |
+//! | [`examine`] | what a doctor looks for, and what it finds |
 //! | [`clock`], [`error`] | time and randomness; what can go wrong |
 
 pub mod clock;
 pub mod context;
 pub mod error;
 pub mod event;
+pub mod examine;
 pub mod handle;
 #[doc(hidden)]
 pub mod hash;

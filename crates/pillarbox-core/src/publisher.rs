@@ -23,8 +23,12 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-/// The result for one message: confirmed by the broker, or the reason why not.
-pub type Receipt = Result<(), PublishError>;
+use crate::examine::Checked;
+
+/// The result for one message: confirmed by the broker, with the position at which it keeps the message if it has told one, or the reason
+/// why not. The position names the place and the number there, such as `STREAM/SEQUENCE`; it is a [`Position`](crate::row::Position), or else is
+/// not kept.
+pub type Receipt = Result<Option<String>, PublishError>;
 
 /// A broker that messages are sent to.
 ///
@@ -62,6 +66,7 @@ pub trait Publisher: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Behavior
     /// - `publish_confirms_each_message`
+    /// - `publish_tells_each_message_its_position`
     /// - `publish_keeps_bytes_headers_and_key`
     /// - `publish_lets_no_header_of_an_event_pass_for_a_reserved_one`
     /// - `publish_keeps_the_order_within_a_key`
@@ -83,6 +88,14 @@ pub trait Publisher: fmt::Debug + Send + Sync + 'static {
     async fn check_prefix(&self, prefix: &str) -> Result<bool, PublishError> {
         let _ = prefix;
         Ok(false)
+    }
+
+    /// Looks for conditions of the broker that may cost messages which it has confirmed, for `targets` where they have settings of their own.
+    /// It opens one connection at most, publishes and changes nothing, and returns within the publisher's time limit for each question. What
+    /// cannot be asked is told as not checked. Default: nothing to look for.
+    async fn examine(&self, targets: &[String]) -> Vec<Checked> {
+        let _ = targets;
+        Vec::new()
     }
 
     /// The server that a target names, where targets lead to servers of their own: the scheme, host and port of a URL. Default:

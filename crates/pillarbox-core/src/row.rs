@@ -1,10 +1,12 @@
 //! Rows of the table, their states, and the verdicts that change them.
 
 mod new_row;
+mod position;
 mod raw;
 mod verdict;
 
 pub use new_row::NewRow;
+pub use position::{InvalidPosition, Position};
 pub use raw::{Column, RawRow};
 pub use verdict::{Change, Expected, Status, Verdict};
 

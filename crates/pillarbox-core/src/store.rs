@@ -7,6 +7,7 @@ mod attributes;
 mod audit;
 mod command;
 mod dead;
+mod examine;
 mod failed_attempt;
 mod figures;
 mod history;
@@ -14,6 +15,7 @@ mod inbox;
 mod lease_clock;
 mod lookup;
 pub mod operation;
+mod pause;
 mod pending;
 mod proof;
 mod recent;
@@ -30,12 +32,14 @@ pub use attributes::Attributes;
 pub use audit::{AuditEntry, AuditedAction};
 pub use command::{Action, Command};
 pub use dead::{DeadEvent, DeadFilter};
+pub use examine::Examine;
 pub use failed_attempt::FailedAttempt;
 pub use figures::NodeFigures;
 pub use history::{History, HistoryKeeper};
 pub use inbox::InboxConsumer;
 pub use lease_clock::{Judged, LeaseClock};
 pub use lookup::{Lookup, Question};
+pub use pause::{Interventions, NewPause, Pause, PauseChange, PauseKind};
 pub use pending::{PendingEvent, PendingFilter, PendingState};
 pub use proof::Proof;
 pub use recent::{EventFilter, EventPage, ListedEvent, RowSet};
@@ -48,6 +52,7 @@ pub use wakeup::{Listener, WakeUps};
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -242,6 +247,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `fetch_hands_over_an_undecodable_row_beside_the_others`
     /// - `fetch_takes_no_event_from_a_row_without_one_payload`
     /// - `fetch_leaves_out_event_types`
+    /// - `fetch_leaves_out_handlers`
     /// - `fetch_stops_at_the_limit_of_bytes`
     /// - `fetch_leaves_no_gap_at_the_limit_of_bytes`
     ///
@@ -274,6 +280,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `claim_by_an_unregistered_node_takes_nothing`
     /// - `claim_hands_over_an_undecodable_row_beside_the_others`
     /// - `claim_leaves_out_event_types`
+    /// - `claim_leaves_out_handlers`
     /// - `claim_stops_at_the_limit_of_bytes`
     async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError>;
 
@@ -367,12 +374,13 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `now_is_the_clock_of_created_at`
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
-    /// The number of times that operators have intervened, as [`Fetched::interventions`] counts them: a small read, by which a node
-    /// notices that it has to look at the table anew.
+    /// The number of times that operators have intervened, as [`Fetched::interventions`] counts them, and what they have paused: a small
+    /// read of one statement, by which a node notices that it has to look at the table anew.
     ///
     /// # Behavior
     /// - `interventions_are_those_that_a_fetch_counts`
-    async fn interventions(&self) -> Result<i64, StoreError>;
+    /// - `interventions_tell_what_is_paused`
+    async fn interventions(&self) -> Result<Interventions, StoreError>;
 
     /// Announces that an attempt begins: sets `locked_by` to [`begun_by`](crate::ownership::begun_by), so that should
     /// the process die the attempt is known to have never ended. If `attempts` is above the expected ones, an earlier attempt
@@ -419,10 +427,14 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `settle_keeps_each_failed_attempt`
     /// - `settle_keeps_no_more_failed_attempts_than_ten`
     /// - `settle_goes_on_where_another_program_wrote_the_failures`
+    /// - `settle_keeps_the_position_of_a_delivered_row`
+    /// - `settle_keeps_positions_beside_other_verdicts`
+    /// - `settle_keeps_no_position_of_a_refused_verdict`
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError>;
 
     /// The change that makes a row DONE, or removes it, as [`settle`](Self::settle) does, for an adapter to make in the transaction in which
-    /// its handler works. `verdict` is [`Change::Done`](crate::row::Change::Done) or [`Change::Remove`](crate::row::Change::Remove).
+    /// its handler works. `verdict` is [`Change::Done`](crate::row::Change::Done), [`Change::DeliveredAs`](crate::row::Change::DeliveredAs) or
+    /// [`Change::Remove`](crate::row::Change::Remove).
     ///
     /// It changes one row, or none for the reasons for which a settle is refused. Until the transaction ends, whoever else settles the
     /// row waits for it, as does whoever clears the node away.
@@ -431,6 +443,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `complete_commits_with_the_transaction`
     /// - `complete_clears_the_error_of_earlier_attempts`
     /// - `complete_removes_the_row_if_asked`
+    /// - `complete_keeps_the_position`
     /// - `complete_rolled_back_leaves_the_row_pending`
     /// - `complete_is_refused_as_a_settle_is`
     /// - `complete_is_refused_for_rows_of_others`
@@ -472,6 +485,13 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
 
     /// The means by which processes wake each other through this database, if it has any.
     fn wake_ups(&self) -> Option<&dyn WakeUps> {
+        None
+    }
+
+    /// A view of this store through which a doctor examines it, each statement of which ends within `limit`. It connects when it is first
+    /// asked. The default is a store that has no conditions of its own to look for.
+    fn examiner(&self, limit: Duration) -> Option<Arc<dyn Examine>> {
+        let _ = limit;
         None
     }
 
@@ -531,13 +551,23 @@ pub struct Fetch {
     pub scope: Option<Scope>,
     /// Event types to leave out, whether they are due now or later: what delivers them takes none at the moment. Few.
     pub without_types: Vec<Box<str>>,
+    /// Handlers whose rows are left out likewise. Few. Rows for no handler in particular are not.
+    pub without_handlers: Vec<Box<str>>,
 }
 
 impl Fetch {
     /// Reads up to `limit` rows of any kind, from the lowest pending one, whatever their size.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { above: 0, exclude: Vec::new(), limit, max_bytes: usize::MAX, scope: None, without_types: Vec::new() }
+        Self {
+            above: 0,
+            exclude: Vec::new(),
+            limit,
+            max_bytes: usize::MAX,
+            scope: None,
+            without_types: Vec::new(),
+            without_handlers: Vec::new(),
+        }
     }
 }
 

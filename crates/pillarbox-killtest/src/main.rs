@@ -1,39 +1,59 @@
-//! A service that books payments until it is killed: `pillarbox-killtest-worker URL MODE`.
+//! A service that books payments until it is killed: `pillarbox-killtest-worker URL MODE COMMIT`.
 //!
-//! Each event `payment` becomes one row of the table `booking`, and one event `booked`, in the transaction in which it becomes DONE.
+//! Each event `payment` becomes one row of the table `booking`, and one event `booked`. `COMMIT` names the transaction of both:
+//!
+//! - `together`: the one in which the payment becomes DONE
+//! - `held`: the same, and before each commit the worker writes the line `completed` and waits for a line of standard input or for its end
+//! - `apart`: one of the handler's own, before the payment becomes DONE. A kill in between books it twice: the mistake that the tests must
+//!   be able to see.
+
+mod held;
+mod mysql;
+mod postgres;
+mod sqlite;
 
 use std::error::Error;
 use std::time::Duration;
 
-use mysql_async::prelude::Queryable as _;
-use pillarbox::adapters::{mysql_async::MysqlTx, sqlx::SqliteTx, tokio_postgres::PooledTx};
 use pillarbox::handle::Registration;
 use pillarbox::handle::on_type;
 use pillarbox::run::Mode;
-use pillarbox::{Delivery, Envelope, MysqlStore, Outbox, PostgresStore, SqliteStore, Store, in_transaction};
+use pillarbox::{Delivery, Envelope, Outbox, Store};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
+/// The transaction in which a payment is booked.
+#[derive(Debug, Clone, Copy)]
+enum Commit {
+    Together,
+    Held,
+    Apart,
+}
+
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let mut args = std::env::args().skip(1);
-    let (Some(url), Some(mode)) = (args.next(), args.next()) else { return Err("expected: URL MODE".into()) };
-    let mode = match &*mode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [url, mode, commit] = &*args else { return Err("expected: URL MODE COMMIT".into()) };
+    let mode = match &**mode {
         "multi_node" => Mode::MultiNode,
         "partitioned" => Mode::Partitioned,
         other => return Err(format!("`{other}` is not multi_node or partitioned").into()),
     };
+    let commit = match &**commit {
+        "together" => Commit::Together,
+        "held" => Commit::Held,
+        "apart" => Commit::Apart,
+        other => return Err(format!("`{other}` is not together, held or apart").into()),
+    };
     if url.starts_with("postgres:") {
-        let manager = deadpool_postgres::Manager::new(url.parse()?, tokio_postgres::NoTls);
-        let pool = deadpool_postgres::Pool::builder(manager).max_size(4).build()?;
-        serve(PostgresStore::connect(&url).await?, mode, on_postgres(pool)).await
+        let (store, book) = postgres::open(url, commit).await?;
+        serve(store, mode, book).await
     } else if url.starts_with("mysql:") {
-        let pool = mysql_async::Pool::from_url(&url)?;
-        serve(MysqlStore::connect(&url).await?, mode, on_mysql(pool)).await
+        let (store, book) = mysql::open(url, commit).await?;
+        serve(store, mode, book).await
     } else {
-        let store = SqliteStore::open(&url).await?;
-        let writer = store.writer().clone();
-        serve(store, mode, on_sqlite(writer)).await
+        let (store, book) = sqlite::open(url, commit).await?;
+        serve(store, mode, book).await
     }
 }
 
@@ -51,32 +71,4 @@ async fn serve(store: impl Store, mode: Mode, book: Registration) -> Result<(), 
 
 fn booked() -> Result<Envelope, BoxError> {
     Ok(Envelope::json("booked", "{}")?)
-}
-
-fn on_postgres(pool: deadpool_postgres::Pool) -> Registration {
-    let book = async |delivery: Delivery, mut tx: PooledTx| {
-        delivery.outbox()?.write(&mut tx, booked()?).await?;
-        tx.execute("INSERT INTO booking (event_id) VALUES ($1)", &[&delivery.id().as_str()]).await?;
-        Ok::<_, BoxError>(())
-    };
-    on_type("payment", in_transaction(pool, book))
-}
-
-fn on_mysql(pool: mysql_async::Pool) -> Registration {
-    let book = async |delivery: Delivery, mut tx: MysqlTx| {
-        delivery.outbox()?.write(&mut tx, booked()?).await?;
-        tx.exec_drop("INSERT INTO booking (event_id) VALUES (?)", (delivery.id().as_str(),)).await?;
-        Ok::<_, BoxError>(())
-    };
-    on_type("payment", in_transaction(pool, book))
-}
-
-fn on_sqlite(pool: sqlx::SqlitePool) -> Registration {
-    let book = async |delivery: Delivery, mut tx: SqliteTx| {
-        delivery.outbox()?.write(&mut tx, booked()?).await?;
-        let book = sqlx::query("INSERT INTO booking (event_id) VALUES (?)").bind(delivery.id().to_string());
-        book.execute(&mut *tx).await?;
-        Ok::<_, BoxError>(())
-    };
-    on_type("payment", in_transaction(pool, book))
 }

@@ -12,6 +12,7 @@
 //! | [`signals`] | the signals that stop a process |
 //! | [`stopwatch`] | the time from commit to handler |
 //! | [`store`] | the outbox's side of a database |
+//! | `traces` | spans for a collector of OpenTelemetry |
 
 pub mod address;
 pub mod arguments;
@@ -25,3 +26,5 @@ pub mod service;
 pub mod signals;
 pub mod stopwatch;
 pub mod store;
+#[cfg(feature = "otlp")]
+pub mod traces;

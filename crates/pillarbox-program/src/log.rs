@@ -1,8 +1,9 @@
 //! The log on stderr: its levels and its sources.
 
 use tracing::Level;
+use tracing_subscriber::Registry;
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, LevelFilter, filter_fn};
-use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Client libraries whose lines hold messages or credentials, at `warn` as well: a message that RabbitMQ returns is
@@ -13,6 +14,16 @@ const SILENT: [&str; 3] = ["async_nats", "lapin", "deadpool.postgres"];
 /// Starts the log: from `level` on unless `RUST_LOG` says otherwise, as lines of JSON or as text. It goes to stderr, so
 /// that stdout can be piped, with colours only on a terminal.
 pub fn start(level: &str, json: bool) {
+    install(level, json, None::<tracing_subscriber::layer::Identity>);
+}
+
+/// Starts the log, and sends traces where there are any.
+#[cfg(feature = "otlp")]
+pub fn start_with(level: &str, json: bool, traces: Option<&crate::traces::Traces>) {
+    install(level, json, traces.map(crate::traces::Traces::layer));
+}
+
+fn install<L: Layer<Registry> + Send + Sync>(level: &str, json: bool, traces: Option<L>) {
     let chosen = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let lines = if json {
@@ -22,7 +33,7 @@ pub fn start(level: &str, json: bool) {
     };
     let harmless = filter_fn(|metadata| may_log(metadata.target(), *metadata.level()));
     let harmless = harmless.with_max_level_hint(LevelFilter::TRACE);
-    tracing_subscriber::registry().with(lines.with_filter(chosen.and(harmless))).init();
+    tracing_subscriber::registry().with(traces).with(lines.with_filter(chosen.and(harmless))).init();
 }
 
 /// Keeps the content of events and credentials out of the log, whatever `RUST_LOG` asks for.

@@ -8,6 +8,8 @@
     reason = "a test fails by panicking, and so do the functions that tests have in common"
 )]
 
+mod collector;
+
 use std::future::Future;
 use std::panic::resume_unwind;
 use std::process::{Child, Command, Output, Stdio};
@@ -20,6 +22,8 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_postgres::{Client, NoTls};
+
+pub use collector::{CollectedSpan, Collector};
 
 /// A program that was built.
 #[derive(Debug, Clone, Copy)]

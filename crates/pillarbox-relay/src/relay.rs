@@ -1,4 +1,5 @@
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::Stream;
@@ -6,6 +7,8 @@ use futures_util::future::join_all;
 use futures_util::stream::pending;
 use pillarbox_console::Console;
 use pillarbox_core::error::StoreErrorKind;
+use pillarbox_core::publisher::Publisher;
+use pillarbox_doctor::Doctor;
 use pillarbox_engine::run::{Drained, StartError};
 use pillarbox_routes::{CheckError, Forwarder};
 use tokio::time::Instant;
@@ -174,6 +177,45 @@ impl Relay {
         Checked { problems, unchecked }
     }
 
+    /// A doctor for every database and every broker that the file names. Brokers are connected to when it runs.
+    ///
+    /// # Errors
+    /// A database that the file names wrongly; one that does not answer is a finding.
+    pub async fn doctor(&self) -> Result<Doctor, RelayError> {
+        let mut doctor = Doctor::new();
+        for source in &self.file.sources {
+            let name = format!("source {}", source.name);
+            doctor = match source.open().await {
+                Ok(store) => doctor.store(name, store),
+                Err(pillarbox_config::Error::Start(StartError::Store(error)))
+                    if error.kind() != StoreErrorKind::Config =>
+                {
+                    doctor.unreachable(name, &error)
+                }
+                Err(error) => {
+                    doctor.close().await;
+                    return Err(RelayError::of_source(source, error));
+                }
+            };
+        }
+        let mut brokers: Vec<(Arc<dyn Publisher>, Vec<String>)> = Vec::new();
+        for (publisher, targets) in self.forwarders.iter().flat_map(Forwarder::brokers) {
+            match brokers.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &publisher)) {
+                Some((_, others)) => add_new(others, targets),
+                None => {
+                    let mut own = Vec::new();
+                    add_new(&mut own, targets);
+                    brokers.push((publisher, own));
+                }
+            }
+        }
+        for (publisher, targets) in brokers {
+            let name = format!("broker {}", publisher.info().address);
+            doctor = doctor.broker(name, publisher, targets);
+        }
+        Ok(doctor)
+    }
+
     /// Counts pending events by their destination. Nothing is delivered, and no node joins.
     ///
     /// # Errors
@@ -267,8 +309,11 @@ async fn console(file: &RelayFile) -> Result<Option<(ConsoleServer, Console)>, R
 
 /// Adds what is not there yet.
 fn add_new<T: PartialEq>(all: &mut Vec<T>, others: Vec<T>) {
-    let new: Vec<T> = others.into_iter().filter(|other| !all.contains(other)).collect();
-    all.extend(new);
+    for other in others {
+        if !all.contains(&other) {
+            all.push(other);
+        }
+    }
 }
 
 /// Makes the forwarder that delivers the events of a source.

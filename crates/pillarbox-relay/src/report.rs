@@ -1,6 +1,6 @@
 use std::fmt;
 
-use pillarbox_core::store::StoreInfo;
+use pillarbox_core::store::{Pause, StoreInfo};
 use pillarbox_engine::observe::Health;
 use pillarbox_routes::RouteStatus;
 
@@ -17,6 +17,8 @@ pub struct SourceReport {
     pub health: SourceHealth,
     /// Its routes, if it has any.
     pub routes: Vec<RouteStatus>,
+    /// The event types and handlers that operators have paused, as this process last knew.
+    pub paused: Vec<Pause>,
 }
 
 /// The health of a source's delivery.
@@ -39,7 +41,8 @@ impl SourceReport {
     #[must_use]
     pub fn started(name: impl Into<String>, info: &StoreInfo, health: Health, routes: Vec<RouteStatus>) -> Self {
         let (address, table) = (info.address.clone(), info.table.clone());
-        Self { name: name.into(), address, table, health: SourceHealth::Started(health), routes }
+        let health = SourceHealth::Started(health);
+        Self { name: name.into(), address, table, health, routes, paused: Vec::new() }
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
 use pillarbox_engine::handlers::{Events, on_batch, on_type};
+use pillarbox_engine::maintain::{PauseNote, Pauses};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 use pillarbox_relay::{Relay, RelayFile};
@@ -91,6 +92,7 @@ async fn every_name_in_documentation_alerts_and_dashboard_is_at_the_endpoint() {
         // The relay's recorder is there as soon as it answers.
         scrape(&address).await;
         let store = MemoryStore::new();
+        Pauses::of(&store).pause_type("order.paused", &PauseNote::new()).await.expect("pauses");
         let route = Route::to(Arc::new(MemoryPublisher::new()), "orders");
         let forwarder = Routes::new().route(route).build().expect("valid");
         let outbox = Outbox::single_node(store.clone())
@@ -105,6 +107,9 @@ async fn every_name_in_documentation_alerts_and_dashboard_is_at_the_endpoint() {
         tx.commit();
         outbox.notify_committed(written);
         while outbox.stats().done == 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+        while !scrape(&address).await.contains("pillarbox_paused") {
             sleep(Duration::from_millis(1)).await;
         }
         outbox.shutdown().await;

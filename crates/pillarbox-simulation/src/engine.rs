@@ -16,7 +16,7 @@ pub const HOOKED: bool = cfg!(all(simulated, tokio_unstable));
 #[must_use]
 pub fn ending(answer: &Result<Outcome, HandlerError>) -> Ending {
     match answer {
-        Ok(Outcome::Done) => Ending::Done,
+        Ok(outcome) if outcome.is_delivered() => Ending::Done,
         Ok(_) => Ending::Deferred,
         Err(error) if error.is_deferred() || error.is_unroutable() => Ending::Deferred,
         Err(error) if error.kind() == HandlerErrorKind::Unrecoverable => Ending::Hopeless,

@@ -57,6 +57,14 @@ pub const PLANTS: &[Plant] = &[
     ("modes_run_beside_each_other", "A node joins while nodes of another mode deliver from the table."),
     ("partition_given_while_its_handler_runs", "A partition is given to another node while a handler of it runs."),
     (
+        "pauses_unnoticed_in_memory",
+        "A node does not notice that operators have paused the type or handler of events which wait in its memory.",
+    ),
+    (
+        "pauses_unnoticed_when_idle",
+        "A node that had nothing to do calls a handler without asking what operators have paused meanwhile.",
+    ),
+    (
         "read_point_ignores_open_transactions",
         "The table is read from above a row that a transaction has not committed yet.",
     ),

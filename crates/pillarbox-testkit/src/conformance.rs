@@ -33,6 +33,7 @@ mod leave;
 mod lookup;
 mod migrate;
 mod order;
+mod positions;
 mod read_point;
 mod receive;
 mod reclaim;
@@ -54,8 +55,8 @@ use crate::run::{Case, arguments};
 use crate::scenarios;
 
 use upkeep::{
-    audit, backlog, blocked, control, counts, dead, inbox, nodes, partitions, pending, purge, recent, record, replay,
-    states,
+    audit, backlog, blocked, control, counts, dead, inbox, nodes, partitions, pauses, pending, purge, recent, record,
+    replay, states,
 };
 
 /// Runs the suite on a backend, as the `main` of a test target.
@@ -171,6 +172,7 @@ behaviors! {
         fetch_starts_above_the_given_seq,
         fetch_leaves_out_excluded_rows,
         fetch_leaves_out_event_types,
+        fetch_leaves_out_handlers,
         fetch_stops_at_the_limit_of_bytes,
         fetch_leaves_no_gap_at_the_limit_of_bytes,
         fetch_never_exceeds_the_limit,
@@ -201,6 +203,7 @@ behaviors! {
         claim_waits_for_the_due_time_and_reports_the_next,
         claim_serves_both_kinds_under_load,
         claim_leaves_out_event_types,
+        claim_leaves_out_handlers,
         claim_stops_at_the_limit_of_bytes,
         claim_takes_back_what_the_node_forgot,
         claim_tells_of_a_holder_that_died,
@@ -272,6 +275,12 @@ behaviors! {
         begin_attempt_adds_the_crashed_one_to_the_failures,
         replay_keeps_the_failed_attempts,
     }
+    positions on migrated tables {
+        settle_keeps_the_position_of_a_delivered_row,
+        settle_keeps_positions_beside_other_verdicts,
+        settle_keeps_no_position_of_a_refused_verdict,
+        replay_clears_the_position needs sql,
+    }
     settle_refuses on migrated tables {
         settle_refuses_a_node_that_is_not_the_owner,
         settle_refuses_a_row_that_another_node_holds,
@@ -294,6 +303,7 @@ behaviors! {
         complete_commits_with_the_transaction,
         complete_clears_the_error_of_earlier_attempts,
         complete_removes_the_row_if_asked,
+        complete_keeps_the_position,
         complete_rolled_back_leaves_the_row_pending,
         complete_is_refused_as_a_settle_is,
         complete_is_refused_for_rows_of_others,
@@ -351,12 +361,21 @@ behaviors! {
     }
     control on migrated tables {
         retry_now_makes_waiting_rows_due,
+        retry_now_is_for_the_call_whose_failure_is_not_recorded_yet,
         retry_now_leaves_other_states_alone,
         cancel_ends_pending_rows_without_delivery,
         cancel_leaves_other_states_alone,
         cancel_lets_later_events_of_its_key_go_on,
         cancel_and_settle_at_once_end_a_row_once,
         interventions_are_those_that_a_fetch_counts,
+    }
+    pauses on migrated tables {
+        interventions_tell_what_is_paused,
+        pause_twice_updates_the_reason,
+        pause_ends_by_the_databases_clock,
+        pause_is_refused_beyond_a_thousand,
+        resume_says_if_it_was_paused,
+        count_paused_counts_the_due_rows_that_pauses_hold,
     }
     dead on migrated tables {
         dead_lists_matching_events_page_by_page,

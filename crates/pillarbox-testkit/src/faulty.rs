@@ -10,8 +10,9 @@ use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage,
-    Fetch, Fetched, FetchedRow, History, InboxConsumer, NodeFigures, NodeStatus, PartitionBacklog, PendingEvent,
-    PendingFilter, Purge, Purged, Record, RowId, RowState, Store, StoreInfo, Upkeep, WakeUps, Writers,
+    Fetch, Fetched, FetchedRow, History, InboxConsumer, Interventions, NewPause, NodeFigures, NodeStatus,
+    PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged, Record, RowId,
+    RowState, Store, StoreInfo, Upkeep, WakeUps, Writers,
 };
 use pillarbox_core::write::{Command, Lookup, NewRow, Question, Statement};
 use tokio::sync::watch;
@@ -277,7 +278,7 @@ impl<S: Store> Store for FaultyStore<S> {
     async fn raise_read_point(&self) -> Result<bool, StoreError> {
         self.call(Operation::Inspect, operation::RAISE_READ_POINT, self.inner.raise_read_point()).await
     }
-    async fn interventions(&self) -> Result<i64, StoreError> {
+    async fn interventions(&self) -> Result<Interventions, StoreError> {
         self.call(Operation::Watch, operation::INTERVENTIONS, self.inner.interventions()).await
     }
     async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -341,6 +342,18 @@ impl<S: Store> Upkeep for FaultyStore<S> {
     }
     async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
         self.call(Operation::Change, operation::CANCEL, self.inner.cancel(seqs)).await
+    }
+    async fn pause(&self, pause: &NewPause) -> Result<PauseChange, StoreError> {
+        self.call(Operation::Change, operation::PAUSE, self.inner.pause(pause)).await
+    }
+    async fn resume(&self, kind: PauseKind, name: &str) -> Result<bool, StoreError> {
+        self.call(Operation::Change, operation::RESUME, self.inner.resume(kind, name)).await
+    }
+    async fn pauses(&self) -> Result<Vec<Pause>, StoreError> {
+        self.call(Operation::Inspect, operation::PAUSES, self.inner.pauses()).await
+    }
+    async fn count_paused(&self) -> Result<u64, StoreError> {
+        self.call(Operation::Inspect, operation::COUNT_PAUSED, self.inner.count_paused()).await
     }
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
         self.call(Operation::Inspect, operation::DEAD, self.inner.dead(filter, above, limit)).await

@@ -84,6 +84,7 @@ behaviors! {
     }
     publish {
         publish_confirms_each_message,
+        publish_tells_each_message_its_position needs positions,
         publish_the_same_message_again_is_confirmed_again,
         publish_concurrently_confirms_each_message,
     }

@@ -140,7 +140,7 @@ impl Handler for Recorder {
             let running = Running::begin(&self.record, &delivery);
             let result = self.handler.handle(delivery).await;
             running.end(match &result {
-                Ok(Outcome::Done) => Ending::Done,
+                Ok(Outcome::Done | Outcome::DeliveredAs(_)) => Ending::Done,
                 Ok(Outcome::Defer(_)) => Ending::Deferred,
                 Ok(Outcome::Dead(_)) => Ending::Dead,
                 Err(_) => Ending::Failed,

@@ -16,6 +16,7 @@ mod limits;
 mod many_nodes;
 mod outage;
 mod ownership;
+mod pauses;
 mod queueing;
 mod savepoints;
 mod setting;
@@ -173,6 +174,37 @@ scenarios! {
         a_head_that_is_cancelled_during_its_call_is_not_tried_again,
         an_event_that_waits_for_a_rate_in_order_can_be_cancelled,
     }
+    pauses {
+        a_paused_type_stays_until_it_is_resumed = a_paused_type_is_left_in_the_table(SingleNode),
+        a_paused_type_stays_until_it_is_resumed_on_many_nodes = a_paused_type_is_left_in_the_table(MultiNode),
+        a_paused_type_stays_until_it_is_resumed_of_keys = a_paused_type_is_left_in_the_table(Partitioned),
+        a_pause_is_noticed_in_memory = a_pause_reaches_what_waits_in_memory(SingleNode),
+        a_pause_is_noticed_in_memory_on_many_nodes = a_pause_reaches_what_waits_in_memory(MultiNode),
+        a_pause_is_noticed_in_memory_of_keys = a_pause_reaches_what_waits_in_memory(Partitioned),
+        a_pause_is_noticed_in_memory_in_order = a_pause_reaches_what_waits_in_memory(Ordered),
+        a_paused_type_takes_no_hot_path = a_paused_type_is_not_delivered_hot(SingleNode),
+        a_paused_type_takes_no_hot_path_on_many_nodes = a_paused_type_is_not_delivered_hot(MultiNode),
+        a_pause_is_noticed_after_idleness = an_idle_node_notices_before_its_next_call(SingleNode),
+        a_pause_is_noticed_after_idleness_on_many_nodes = an_idle_node_notices_before_its_next_call(MultiNode),
+        a_pause_is_noticed_after_idleness_of_keys = an_idle_node_notices_before_its_next_call(Partitioned),
+        a_pause_is_noticed_after_idleness_in_order = an_idle_node_notices_before_its_next_call(Ordered),
+        a_paused_type_holds_its_keys_back,
+        a_paused_type_holds_a_long_key_back,
+        all_wait_behind_a_paused_event_in_order,
+        a_pause_holds_on_two_nodes_on_many_nodes = a_pause_holds_on_every_node(MultiNode),
+        a_pause_holds_on_two_nodes_of_keys = a_pause_holds_on_every_node(Partitioned),
+        a_paused_handler_holds_its_rows = a_paused_handler_holds_its_rows_alone(SingleNode),
+        a_paused_handler_holds_its_rows_on_many_nodes = a_paused_handler_holds_its_rows_alone(MultiNode),
+        a_paused_handler_holds_its_rows_of_keys = a_paused_handler_holds_its_rows_alone(Partitioned),
+        a_pause_has_an_end = a_pause_ends_by_itself(SingleNode),
+        a_pause_has_an_end_on_many_nodes = a_pause_ends_by_itself(MultiNode),
+        a_pause_has_an_end_of_keys = a_pause_ends_by_itself(Partitioned),
+        a_pause_has_an_end_in_order = a_pause_ends_by_itself(Ordered),
+        drain_names_what_is_paused = a_drain_names_what_is_paused(SingleNode),
+        drain_names_what_is_paused_on_many_nodes = a_drain_names_what_is_paused(MultiNode),
+        drain_names_what_is_paused_of_keys = a_drain_names_what_is_paused(Partitioned),
+        drain_names_what_is_paused_in_order = a_drain_names_what_is_paused(Ordered),
+    }
     follow {
         an_event_of_another_node_is_waited_for = is_waited_for(SingleNode),
         an_event_of_another_node_is_waited_for_on_many_nodes = is_waited_for(MultiNode),
@@ -181,6 +213,11 @@ scenarios! {
         an_event_ends_dead_with_its_error,
         an_event_ends_cancelled,
         an_event_of_several_handlers_ends_with_the_last,
+        the_positions_that_handlers_report_are_told = tells_positions(SingleNode),
+        the_positions_that_handlers_report_are_told_on_many_nodes = tells_positions(MultiNode),
+        the_positions_that_handlers_report_are_told_of_keys = tells_positions(Partitioned),
+        the_positions_that_handlers_report_are_told_in_order = tells_positions(Ordered),
+        no_position_is_kept_where_none_is_wanted,
         waiting_survives_a_restart_of_the_deliverer,
         waiting_asks_nothing_when_nobody_waits,
         waiting_goes_on_when_the_database_is_back,
@@ -276,6 +313,7 @@ scenarios! {
         a_handlers_transaction_commits_with_its_event_on_many_nodes = commits_with_its_event(MultiNode),
         a_handlers_transaction_commits_with_its_event_in_its_key = commits_with_its_event(Partitioned),
         a_handlers_transaction_commits_with_its_event_in_order = commits_with_its_event(Ordered),
+        a_handler_reports_a_position_in_its_transaction,
         a_handlers_transaction_removes_its_event,
         a_failed_handlers_transaction_leaves_nothing,
         a_handler_that_gives_up_in_its_transaction_leaves_nothing,

@@ -189,7 +189,9 @@ pub mod handle {
         HandlerError, HandlerErrorKind, HandlerTransaction, InTransaction, Interceptor, IntoBatchHandler, IntoDecision,
         IntoHandler, IntoObserved, IntoOutcome, OnDead, Outcome, Path, Route, blocking, in_transaction, shape,
     };
-    pub use pillarbox_engine::handlers::{Events, Rate, Register, Registration, Unroutable, on, on_batch, on_type};
+    pub use pillarbox_engine::handlers::{
+        Events, HandlerConfig, NotARate, Rate, Register, Registration, Unroutable, on, on_batch, on_type,
+    };
 
     #[cfg(feature = "macros")]
     #[doc(hidden)]
@@ -211,7 +213,7 @@ pub mod retry {
 /// An outbox that runs: its modes, its settings, and the builder of each mode.
 pub mod run {
     pub use pillarbox_core::ownership::{NodeId, NodeName};
-    pub use pillarbox_engine::follow::{EventEnd, Wait, WaitAll};
+    pub use pillarbox_engine::follow::{DeliveredAs, EventEnd, Wait, WaitAll};
     pub use pillarbox_engine::run::{
         ClaimConfig, Config, DispatchConfig, Drained, FailingHead, FailingKey, MetricsConfig, Mode, MultiNode, Ordered,
         Outbox, OutboxBuilder, OwnershipConfig, Partitioned, PurgeConfig, RetryConfig, Role, SettleConfig,
@@ -225,10 +227,11 @@ pub mod maintain {
     pub use pillarbox_core::row::Status;
     pub use pillarbox_core::store::{
         Attributes, AuditEntry, AuditedAction, Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, EventFilter,
-        EventPage, FailedAttempt, InboxConsumer, ListedEvent, NodeFigures, NodeStatus, PartitionBacklog, PendingEvent,
-        PendingFilter, PendingState, Purge, Purgeable, Purged, Record, RowState, Upkeep,
+        EventPage, FailedAttempt, InboxConsumer, ListedEvent, NewPause, NodeFigures, NodeStatus, PartitionBacklog,
+        Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record,
+        RowState, Upkeep,
     };
-    pub use pillarbox_engine::maintain::{Changed, DeadEvents, PendingChange, PendingEvents, purge};
+    pub use pillarbox_engine::maintain::{Changed, DeadEvents, PauseNote, Pauses, PendingChange, PendingEvents, purge};
 }
 
 /// The counters, the health and the metrics of an outbox.
@@ -281,9 +284,15 @@ pub mod backend {
         #[doc(no_inline)]
         pub use crate::{Store, TableName, Upkeep};
         pub use pillarbox_core::store::{
-            BegunAttempt, Bind, Dialect, Fetch, Fetched, Heads, History, HistoryKeeper, Judged, LeaseClock, Listener,
-            Proof, RowSet, SchemaVersion, Scope, Statement, StoreInfo, WakeUps, Writers, operation, refusal, schema,
+            BegunAttempt, Bind, Dialect, Examine, Fetch, Fetched, Heads, History, HistoryKeeper, Interventions, Judged,
+            LeaseClock, Listener, Proof, RowSet, SchemaVersion, Scope, Statement, StoreInfo, WakeUps, Writers,
+            operation, refusal, schema,
         };
+    }
+
+    /// Examinations: what a doctor looks for in a database or at a broker, and what it finds.
+    pub mod examine {
+        pub use pillarbox_core::examine::{Check, Checked, Judgement, Severity, Thresholds, beginning};
     }
 
     /// Rows of the table, their states, and the verdicts that change them.
@@ -291,7 +300,8 @@ pub mod backend {
         #[doc(no_inline)]
         pub use crate::maintain::Status;
         pub use pillarbox_core::row::{
-            BrokenRow, Change, Column, Expected, FetchedRow, NewRow, OrderKey, RawRow, Row, RowId, Verdict,
+            BrokenRow, Change, Column, Expected, FetchedRow, InvalidPosition, NewRow, OrderKey, Position, RawRow, Row,
+            RowId, Verdict,
         };
     }
 

@@ -35,8 +35,8 @@ pub(crate) trait Service: fmt::Debug + Send + Sync + Sized + 'static {
     fn check(&self, target: &str) -> impl Future<Output = Result<(), Problem>> + Send;
 }
 
-/// The problems of the messages of a batch, by their ids; of those that were taken, none.
-pub(crate) type Outcomes = HashMap<String, Option<Problem>>;
+/// The outcomes of the messages of a batch, by their ids in it: the position of one that was taken, or its problem.
+pub(crate) type Outcomes = HashMap<String, Result<Option<String>, Problem>>;
 
 /// Carries messages to a service.
 #[derive(Debug)]
@@ -196,14 +196,32 @@ impl<S: Service> Call<'_, S> {
         let late = |_| Err(Problem::Silence("no answer in time".to_owned()));
         let mut outcomes = timeout_at(self.deadline, sending).await.unwrap_or_else(late)?;
         let mut receipt = |entry: &Entry| match outcomes.remove(&entry.index.to_string()) {
-            Some(None) => Ok(()),
-            Some(Some(problem)) => Err(problem.error(target)),
+            Some(outcome) => outcome.map_err(|problem| problem.error(target)),
             None => Err(PublishError::temporary(format!("{target}: the service says nothing of it"))),
         };
         Ok(batch.iter().map(|entry| (entry.index, receipt(entry))).collect())
     }
 }
 
+/// The position of a message: its id, and in FIFO its sequence number.
+pub(crate) fn position(id: Option<String>, sequence: Option<String>) -> Option<String> {
+    let id = id?;
+    Some(sequence.map_or_else(|| id.clone(), |sequence| format!("{id}/{sequence}")))
+}
+
 fn late() -> PublishError {
     PublishError::unavailable("was not confirmed in time")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::position;
+
+    #[test]
+    fn a_position_is_the_id_and_in_fifo_the_sequence_number() {
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(position(some("5fea7756"), None), some("5fea7756"));
+        assert_eq!(position(some("5fea7756"), some("18849496460467696128")), some("5fea7756/18849496460467696128"));
+        assert_eq!(position(None, some("7")), None);
+    }
 }

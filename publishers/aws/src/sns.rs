@@ -5,7 +5,7 @@ use pillarbox_core::publisher::{PublishError, TargetSyntax};
 
 use crate::entry::Entry;
 use crate::error::Problem;
-use crate::publish::{Outcomes, Service};
+use crate::publish::{Outcomes, Service, position};
 
 /// Topics of SNS.
 #[derive(Debug)]
@@ -40,9 +40,9 @@ impl Service for Sns {
         let answer = self.client.publish_batch().topic_arn(target).set_publish_batch_request_entries(Some(batch));
         let answer = answer.send().await.map_err(|error| Problem::of(&error))?;
         let taken = answer.successful.unwrap_or_default().into_iter();
-        let taken = taken.map(|one| (one.id.unwrap_or_default(), None));
+        let taken = taken.map(|one| (one.id.unwrap_or_default(), Ok(position(one.message_id, one.sequence_number))));
         let refused = answer.failed.unwrap_or_default().into_iter();
-        let refused = refused.map(|one| (one.id, Some(Problem::of_message(one.code, one.message, one.sender_fault))));
+        let refused = refused.map(|one| (one.id, Err(Problem::of_message(one.code, one.message, one.sender_fault))));
         Ok(taken.chain(refused).collect())
     }
 

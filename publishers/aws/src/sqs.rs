@@ -8,7 +8,7 @@ use pillarbox_core::publisher::{PublishError, TargetSyntax};
 
 use crate::entry::Entry;
 use crate::error::Problem;
-use crate::publish::{Outcomes, Service};
+use crate::publish::{Outcomes, Service, position};
 
 /// The number of queue names that are remembered with their URLs. Further ones are looked up each time.
 const REMEMBERED: usize = 10_000;
@@ -50,9 +50,10 @@ impl Service for Sqs {
         let batch = entries.iter().map(request).collect::<Result<Vec<_>, _>>()?;
         let answer = self.client.send_message_batch().queue_url(url).set_entries(Some(batch)).send().await;
         let answer = answer.map_err(|error| Problem::of(&error))?;
-        let taken = answer.successful.into_iter().map(|one| (one.id, None));
+        let taken = answer.successful.into_iter();
+        let taken = taken.map(|one| (one.id, Ok(position(Some(one.message_id), one.sequence_number))));
         let refused = answer.failed.into_iter();
-        let refused = refused.map(|one| (one.id, Some(Problem::of_message(one.code, one.message, one.sender_fault))));
+        let refused = refused.map(|one| (one.id, Err(Problem::of_message(one.code, one.message, one.sender_fault))));
         Ok(taken.chain(refused).collect())
     }
 

@@ -112,7 +112,7 @@ impl Call {
         }
     }
 
-    async fn report(&mut self, message: &Message, mut waiting: Waiting) -> Result<(), Failure> {
+    async fn report(&mut self, message: &Message, mut waiting: Waiting) -> Result<Option<String>, Failure> {
         loop {
             if let Some(error) = &self.refused {
                 return match waiting.try_recv() {
@@ -153,7 +153,7 @@ impl Call {
 
     /// A broker refuses a batch that is too large as one, so each of its messages may be innocent. Each is sent alone, in
     /// their order, and only then it is its own fault.
-    async fn send_alone(&mut self, messages: &[Message], receipts: &mut [Result<(), Failure>]) {
+    async fn send_alone(&mut self, messages: &[Message], receipts: &mut [Result<Option<String>, Failure>]) {
         if messages.len() < 2 {
             return;
         }

@@ -4,15 +4,15 @@ use pillarbox_core::publisher::PublishError;
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::KafkaError;
-use rdkafka::message::DeliveryResult;
+use rdkafka::message::{DeliveryResult, Message};
 use rdkafka::producer::{NoCustomPartitioner, ProducerContext};
 use rdkafka::types::RDKafkaErrorCode;
 use tokio::sync::{oneshot, watch};
 
 use crate::error::{self, Cause};
 
-/// The client's report on one message.
-pub(crate) type Report = Result<(), RDKafkaErrorCode>;
+/// The client's report on one message: its position, if the broker has told it.
+pub(crate) type Report = Result<Option<String>, RDKafkaErrorCode>;
 
 /// The callbacks that the client calls from its own thread.
 #[derive(Debug, Default)]
@@ -76,15 +76,21 @@ impl ProducerContext<NoCustomPartitioner> for Context {
 
     fn delivery(&self, result: &DeliveryResult<'_>, waiting: Self::DeliveryOpaque) {
         let report = match result {
-            Ok(_) => {
+            Ok(message) => {
                 self.clear();
-                Ok(())
+                Ok(position(message))
             }
             Err((error, _)) => Err(code(error)),
         };
         // Whoever asked may have stopped waiting.
         let _ = waiting.send(report);
     }
+}
+
+/// The topic, the partition and the offset of a message. The offset is not known of one that the broker had stored already.
+fn position(message: &impl Message) -> Option<String> {
+    let (topic, partition, offset) = (message.topic(), message.partition(), message.offset());
+    (offset >= 0).then(|| format!("{topic}/{partition}/{offset}"))
 }
 
 /// The code of an error that the client returned.

@@ -28,7 +28,7 @@ async fn main() -> Result<(), BoxError> {
         let publisher = &publisher;
         let callers = work.iter().map(async |own| {
             for batch in own.chunks(batch) {
-                publisher.publish(batch.to_vec()).await.into_iter().collect::<Result<(), _>>()?;
+                publisher.publish(batch.to_vec()).await.into_iter().collect::<Result<Vec<_>, _>>()?;
             }
             Ok::<_, BoxError>(own.len())
         });

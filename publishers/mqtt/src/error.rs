@@ -85,7 +85,7 @@ pub(crate) fn receipt(result: &PublishResult, target: &str) -> Receipt {
     };
     let (kind, problem) = match ack.reason {
         // That nobody listens makes it no less confirmed.
-        PubAckReason::Success | PubAckReason::NoMatchingSubscribers => return Ok(()),
+        PubAckReason::Success | PubAckReason::NoMatchingSubscribers => return Ok(None),
         PubAckReason::NotAuthorized => (
             PublishErrorKind::Misconfigured,
             "publishing there is not allowed; allow it to the user of this connection",

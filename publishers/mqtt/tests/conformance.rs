@@ -30,6 +30,7 @@ impl PublisherHarness for Mosquitto {
         ids: false,
         keys: false,
         missing_targets: false,
+        positions: false,
         ..PublisherCapabilities::ALL
     };
 

@@ -91,7 +91,7 @@ async fn enabled(connection: &Connection) -> Result<(), PublishError> {
     permitted(connection, stream_of(connection, "pillarbox.check")).await.map(drop)
 }
 
-async fn stream_of(connection: &Connection, subject: &str) -> Result<Option<String>, PublishError> {
+pub(crate) async fn stream_of(connection: &Connection, subject: &str) -> Result<Option<String>, PublishError> {
     match connection.context.stream_by_subject(subject).await {
         Ok(name) => Ok(Some(name)),
         Err(failure) if failure.kind() == GetStreamByNameErrorKind::NotFound => Ok(None),

@@ -45,6 +45,10 @@ impl Connection {
         Ok(Self { client, context, refusals })
     }
 
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     pub(crate) fn is_alive(&self) -> bool {
         self.client.connection_state() == State::Connected
     }

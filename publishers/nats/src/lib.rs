@@ -52,6 +52,7 @@ mod publish;
 mod publisher;
 
 mod error;
+pub mod examine;
 
 pub use options::NatsOptions;
 pub use publisher::NatsPublisher;

@@ -122,7 +122,7 @@ impl Portion<'_> {
             // The confirmation first: mostly it is there, and then there is nothing else to ask for.
             biased;
             answer = ack.into_future() => match answer {
-                Ok(confirmation) if !confirmation.stream.is_empty() => Ok(()),
+                Ok(ack) if !ack.stream.is_empty() => Ok(Some(format!("{}/{}", ack.stream, ack.sequence))),
                 Ok(_) => Err(sort(&Failure::Stranger(subject))),
                 Err(failure) => Err(sort(&Failure::Publish(&failure, subject))),
             },

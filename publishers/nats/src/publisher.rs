@@ -3,6 +3,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pillarbox_connect::tls;
 use pillarbox_core::error::ConfigError;
+use pillarbox_core::examine::Checked;
 use pillarbox_core::publisher::{Link, Linked, Message, PublishError, Publisher, PublisherInfo, Receipt};
 use rustls::ClientConfig;
 use tokio::sync::Semaphore;
@@ -76,6 +77,10 @@ impl Publisher for NatsPublisher {
 
     async fn check_prefix(&self, prefix: &str) -> Result<bool, PublishError> {
         self.check_subjects_below(prefix, self.deadline()).await
+    }
+
+    async fn examine(&self, targets: &[String]) -> Vec<Checked> {
+        self.examine_streams(targets, self.deadline()).await
     }
 
     async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {

@@ -63,6 +63,24 @@ async fn ten_thousand_events_survive_a_server_that_is_killed() -> Outcome {
 }
 
 #[tokio::test]
+async fn a_message_is_where_its_receipt_says_and_a_duplicate_where_the_first_is() -> Outcome {
+    let server = start().await?;
+    let client = client(&server).await?;
+    stream(&client, "ORDERS", &["orders"]).await?;
+    let publisher = publisher(options(&server))?;
+    let messages = messages("orders", 20);
+    let receipts = publisher.publish(messages.clone()).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let orders = client.get_stream("ORDERS").await?;
+    for (message, position) in messages.iter().zip(&receipts) {
+        let position = position.as_deref().and_then(|position| position.strip_prefix("ORDERS/"));
+        let stored = orders.get_raw_message(position.ok_or("no place in the stream")?.parse()?).await?;
+        assert_eq!(stored.payload, message.body);
+    }
+    assert_eq!(publish_one(&publisher, messages[6].clone()).await?, receipts[6]);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_duplicate_within_the_window_is_dropped_and_after_it_is_not() -> Outcome {
     let server = start().await?;
     let client = client(&server).await?;
@@ -147,7 +165,8 @@ async fn a_subject_without_a_stream_is_told_how_to_get_one() -> Outcome {
     // Made meanwhile, it is found at once.
     stream(&client(&server).await?, "ORDERS", &["orders.>"]).await?;
     publisher.check(&["orders.placed".to_owned()]).await?;
-    Ok(publish_one(&publisher, message("orders.placed")).await?)
+    publish_one(&publisher, message("orders.placed")).await?;
+    Ok(())
 }
 
 /// A program that happens to listen on the subject and replies confirms nothing.
@@ -192,7 +211,8 @@ async fn another_stream_than_expected_refuses() -> Outcome {
     options.expected_stream = Some("ORDERS".to_owned());
     let right = publisher(options)?;
     right.check(&["orders".to_owned()]).await?;
-    Ok(publish_one(&right, message("orders")).await?)
+    publish_one(&right, message("orders")).await?;
+    Ok(())
 }
 
 #[tokio::test]

@@ -46,6 +46,7 @@ mod send;
 
 mod blame;
 mod error;
+pub mod examine;
 mod judge;
 
 use std::fmt;
@@ -54,6 +55,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pillarbox_connect::{Host, tls};
 use pillarbox_core::error::ConfigError;
+use pillarbox_core::examine::Checked;
 use pillarbox_core::publisher::{Link, Message, PublishError, Publisher, PublisherInfo, Receipt, Secret};
 use rustls::ClientConfig;
 use tokio::sync::Semaphore;
@@ -122,6 +124,10 @@ impl Publisher for RabbitMqPublisher {
             }
             _ => Ok(false),
         }
+    }
+
+    async fn examine(&self, targets: &[String]) -> Vec<Checked> {
+        self.examine_queues(targets).await
     }
 
     async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {

@@ -114,7 +114,7 @@ impl RabbitMqPublisher {
         let verdicts = judge(&open, &heard.outcomes, &heard.returned);
         for (Open { index, message, route }, verdict) in open.into_iter().zip(&verdicts) {
             match verdict {
-                Verdict::Confirmed => batch.settle(index, Ok(())),
+                Verdict::Confirmed => batch.settle(index, Ok(None)),
                 Verdict::Unroutable => batch.settle(index, Err(error::unroutable(&message.target, route))),
                 Verdict::Nacked => batch.settle(index, Err(nacked(&message.target))),
                 Verdict::Unknown => {}

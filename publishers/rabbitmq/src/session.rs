@@ -54,6 +54,11 @@ impl Session {
         Ok(channel)
     }
 
+    /// A channel for a question that the broker may answer by closing it.
+    pub(crate) async fn fresh_channel(&self) -> lapin::Result<Channel> {
+        self.connection.create_channel().await
+    }
+
     /// Takes back a channel on which nothing is under way.
     pub(crate) fn give_back(&self, channel: Channel) {
         lock(&self.idle).push(channel);

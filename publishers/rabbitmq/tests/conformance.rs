@@ -37,7 +37,7 @@ impl PublisherHarness for RabbitMq {
     type Link = Proxy;
 
     const CAPABILITIES: PublisherCapabilities =
-        PublisherCapabilities { deduplicates: false, keys: false, ..PublisherCapabilities::ALL };
+        PublisherCapabilities { deduplicates: false, keys: false, positions: false, ..PublisherCapabilities::ALL };
 
     async fn start() -> Result<Self, BoxError> {
         let server = support::start().await?;

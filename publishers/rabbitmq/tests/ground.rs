@@ -13,6 +13,7 @@ use std::time::Duration;
 use lapin::types::AMQPValue;
 use libtest_mimic::{Arguments, Failed, Trial};
 use pillarbox_core::error::BoxError;
+use pillarbox_core::examine::Judgement;
 use pillarbox_core::publisher::{Message, PublishErrorKind, Publisher as _, Receipt};
 use pillarbox_rabbitmq::{RabbitMqOptions, RabbitMqPublisher};
 use pillarbox_testkit::publishers::{Server, message, messages};
@@ -203,6 +204,45 @@ async fn a_certificate_is_verified_with_its_name(server: &Server) -> Outcome {
     Ok(())
 }
 
+async fn queues_that_may_lose_messages_are_found(server: &Server) -> Outcome {
+    let (publisher, client) = (publisher(server)?, client(server).await?);
+    client.queue("examined-classic", &[]).await?;
+    client.queue("examined-quorum", &[("x-queue-type", AMQPValue::LongString("quorum".into()))]).await?;
+    client.queue("examined-stream", &[("x-queue-type", AMQPValue::LongString("stream".into()))]).await?;
+    client.transient("examined-transient").await?;
+    client.exchange("examined").await?;
+    let examine = async |targets: &[&str]| {
+        let targets: Vec<String> = targets.iter().map(|target| (*target).to_owned()).collect();
+        let results = publisher.examine(&targets).await;
+        let of = |code: &str| {
+            results.iter().find(|checked| checked.check.code == code).expect("it is looked for").judgement.clone()
+        };
+        (of("rabbitmq-queue-classic"), of("rabbitmq-queue-transient"))
+    };
+    let both = examine(&["/examined-quorum", "/examined-stream"]).await;
+    assert_eq!(both, (Judgement::Healthy, Judgement::Healthy));
+    let (classic, transient) = examine(&["/examined-quorum", "/examined-classic"]).await;
+    assert!(
+        matches!(&classic, Judgement::Found { evidence, .. } if evidence.contains("queue examined-classic")),
+        "{classic:?}"
+    );
+    assert_eq!(transient, Judgement::Healthy);
+    let (_, transient) = examine(&["/examined-transient"]).await;
+    assert!(
+        matches!(&transient, Judgement::Found { evidence, .. } if evidence.contains("examined-transient")),
+        "{transient:?}"
+    );
+    let (classic, _) = examine(&["examined/order.placed"]).await;
+    assert!(
+        matches!(&classic, Judgement::NotChecked { reason } if reason.contains("exchange examined")),
+        "{classic:?}"
+    );
+    let (missing, _) = examine(&["/examined-missing"]).await;
+    assert!(matches!(missing, Judgement::NotChecked { .. }), "{missing:?}");
+    assert!(publisher.check(&["/examined-missing".to_owned()]).await.is_err(), "the question has created no queue");
+    Ok(())
+}
+
 type Test = for<'a> fn(&'a Server) -> Pin<Box<dyn Future<Output = Outcome> + 'a>>;
 
 macro_rules! tests {
@@ -222,6 +262,7 @@ fn main() -> Result<ExitCode, BoxError> {
         a_full_queue_that_refuses_more_is_temporary,
         a_broker_short_of_memory_is_unavailable_until_it_has_some,
         a_certificate_is_verified_with_its_name,
+        queues_that_may_lose_messages_are_found,
     ];
     let runtime = Arc::new(Runtime::new()?);
     let server = if arguments.list { None } else { Some(Arc::new(runtime.block_on(support::start())?)) };

@@ -24,7 +24,7 @@ async fn main() -> Result<(), BoxError> {
         let began = Instant::now();
         let callers = work.iter().map(async |own| {
             for batch in own.chunks(batch) {
-                publisher.publish(batch.to_vec()).await.into_iter().collect::<Result<(), _>>()?;
+                publisher.publish(batch.to_vec()).await.into_iter().collect::<Result<Vec<_>, _>>()?;
             }
             Ok::<_, BoxError>(200 * batch)
         });

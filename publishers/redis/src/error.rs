@@ -64,7 +64,8 @@ pub(crate) fn wants_another_connection(reply: &Value) -> bool {
 /// Reads the receipt of a message from the reply to its entry.
 pub(crate) fn receipt(reply: Option<Value>, target: &str) -> Receipt {
     match reply {
-        Some(Value::BulkString(_) | Value::SimpleString(_)) => Ok(()),
+        Some(Value::BulkString(id)) => Ok(Some(format!("{target}/{}", String::from_utf8_lossy(&id)))),
+        Some(Value::SimpleString(id)) => Ok(Some(format!("{target}/{id}"))),
         Some(Value::Nil) => Err(missing(target)),
         Some(Value::ServerError(error)) => Err(explain(&RedisError::from(error), target)),
         _ => Err(PublishError::unavailable(format!("{target}: the reply is none to an XADD"))),
@@ -92,7 +93,7 @@ pub(crate) fn rehearsal(reply: Option<Value>, target: &str) -> Result<(), Publis
         {
             Ok(())
         }
-        reply => receipt(reply, target),
+        reply => receipt(reply, target).map(|_| ()),
     }
 }
 

@@ -43,11 +43,13 @@ mod publish;
 
 mod entry;
 mod error;
+pub mod examine;
 
 use std::fmt;
 
 use async_trait::async_trait;
 use pillarbox_core::error::ConfigError;
+use pillarbox_core::examine::Checked;
 use pillarbox_core::publisher::{Link, Message, PublishError, Publisher, PublisherInfo, Receipt};
 use redis::aio::MultiplexedConnection;
 use tokio::sync::Semaphore;
@@ -92,6 +94,10 @@ impl Publisher for RedisPublisher {
 
     async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
         self.check_targets(targets).await
+    }
+
+    async fn examine(&self, _: &[String]) -> Vec<Checked> {
+        self.examine_server().await
     }
 
     async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {

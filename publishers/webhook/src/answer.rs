@@ -79,7 +79,7 @@ impl Answer {
         let said = if self.beginning.is_empty() { String::new() } else { format!(": {}", self.beginning) };
         let text = format!("{place} answered {}{said}", self.status);
         match self.status {
-            200..=299 => Ok(()),
+            200..=299 => Ok(None),
             429 | 503 => {
                 let error = PublishError::unavailable(text);
                 Err(match self.pause {
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn the_status_says_whose_fault_it_is() {
         for status in [200, 201, 202, 204, 299] {
-            assert_eq!(receipt(status), Ok(()), "{status}");
+            assert_eq!(receipt(status), Ok(None), "{status}");
         }
         let cases: [(PublishErrorKind, &[u16]); 4] = [
             (Unavailable, &[429, 503]),

@@ -39,6 +39,8 @@ impl PublisherHarness for Webhook {
         deduplicates: false,
         // Whether a path is there shows only in the answer to a message: tests/ground/answers.rs.
         missing_targets: false,
+        // HTTP has no name for the id of what was taken.
+        positions: false,
         ..PublisherCapabilities::ALL
     };
 

@@ -92,6 +92,13 @@ impl<'a> Inspector<'a> {
         Snapshot(self.tables.lock().clone())
     }
 
+    /// The types and handlers that are paused now.
+    #[must_use]
+    pub fn pauses(&self) -> Vec<pillarbox_core::store::Pause> {
+        let now = self.tables.now();
+        self.tables.lock().pauses.list(now)
+    }
+
     /// Goes back to an earlier state, like a database that is restored from a backup while nodes run: later rows are
     /// lost, their `seq` is given out again, and no connection shows it.
     pub fn restore(&self, earlier: &Snapshot) {

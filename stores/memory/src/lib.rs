@@ -23,6 +23,7 @@ mod inbox;
 mod inspect;
 mod nodes;
 mod owners;
+mod pauses;
 mod pending;
 mod port;
 mod recent;

@@ -9,7 +9,8 @@ use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
-    BegunAttempt, Fetch, Fetched, History, Listener, NodeFigures, NodeStatus, RowId, Store, StoreInfo, WakeUps, Writers,
+    BegunAttempt, Fetch, Fetched, History, Interventions, Listener, NodeFigures, NodeStatus, RowId, Store, StoreInfo,
+    WakeUps, Writers,
 };
 use pillarbox_core::write::{Action, Command, Lookup, NewRow, Question, Statement};
 use tokio::sync::watch;
@@ -157,8 +158,9 @@ impl Store for MemoryStore {
         Ok(true)
     }
 
-    async fn interventions(&self) -> Result<i64, StoreError> {
-        Ok(self.open(operation::INTERVENTIONS)?.interventions())
+    async fn interventions(&self) -> Result<Interventions, StoreError> {
+        let (state, now) = (self.open(operation::INTERVENTIONS)?, self.tables.now());
+        Ok(Interventions { count: state.interventions(), pauses: state.pauses.list(now) })
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

@@ -21,6 +21,7 @@ pub(super) struct Stored {
     pub(super) created_at: Timestamp,
     pub(super) done_at: Option<Timestamp>,
     pub(super) last_error: Option<String>,
+    pub(super) delivered_as: Option<String>,
     pub(super) failures: Vec<FailedAttempt>,
     /// True once another event has taken its unique key, after it had ended.
     pub(super) gave_up_key: bool,
@@ -41,6 +42,7 @@ impl Stored {
             created_at,
             done_at: None,
             last_error: None,
+            delivered_as: None,
             failures: Vec::new(),
             gave_up_key: false,
             locked_by: event.locked_by().map(Box::from),

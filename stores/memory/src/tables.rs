@@ -1,3 +1,5 @@
+mod settle;
+
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pillarbox_core::clock::{Clock, Timestamp};
 use pillarbox_core::event::EventId;
 use pillarbox_core::hash::{HashMap, HashSet};
-use pillarbox_core::ownership::{CRASHED, DIED, Fence, NodeId, Partitions, Reclaimed, begun_by};
+use pillarbox_core::ownership::{CRASHED, DIED, NodeId, begun_by};
 use pillarbox_core::plants;
-use pillarbox_core::row::{Change, Expected, Status, Verdict};
+use pillarbox_core::row::Status;
 use pillarbox_core::store::{
-    BegunAttempt, CANCELLED, Counts, Fetch, Fetched, Heads, History, LeaseClock, OrderKey, Proof, RowId, Scope, Writers,
+    CANCELLED, Counts, Fetch, Fetched, Heads, History, OrderKey, Proof, RowId, Scope, Writers,
 };
 use pillarbox_core::write::NewRow;
 use tokio::sync::{Notify, watch};
@@ -20,6 +22,7 @@ use super::audit::Audit;
 use super::heads::HeadIndex;
 use super::inbox::Inbox;
 use super::nodes::{Member, Nodes};
+use super::pauses::Pauses;
 use super::pending::{Found, Pending};
 use super::row::Stored;
 use super::unique::UniqueKey;
@@ -69,8 +72,8 @@ impl Tables {
     /// Loses all rows, and the connections with them. The nodes stay as they are.
     pub(super) fn crash(&self) {
         let mut now = self.lock();
-        let (nodes, interventions) = (now.nodes.clone(), now.interventions);
-        *now = State { nodes, interventions, ..State::default() };
+        let (nodes, interventions, pauses) = (now.nodes.clone(), now.interventions, now.pauses.clone());
+        *now = State { nodes, interventions, pauses, ..State::default() };
         self.returns.fetch_add(1, Ordering::AcqRel);
         self.losses.fetch_add(1, Ordering::AcqRel);
         drop(now);
@@ -124,6 +127,7 @@ pub(super) struct State {
     pub(super) unique: HashMap<UniqueKey, i64>,
     counts: Counts,
     pub(super) inbox: Inbox,
+    pub(super) pauses: Pauses,
     pub(super) audit: Audit,
     last_seq: i64,
     /// The number of times that operators have replayed, discarded or purged DEAD rows.
@@ -227,14 +231,17 @@ impl State {
         self.read_point = first.map_or(complete, |seq| seq - 1).max(self.read_point);
     }
 
-    /// True if the row is not below the read point, and its type is not to be left out.
+    /// True if the row is not below the read point, and neither its type nor its handler is to be left out.
     fn is_wanted(&self, fetch: &Fetch, seq: i64) -> bool {
         if seq <= self.read_point && self.rows.get(&seq).is_some_and(Stored::is_plain) {
             return false;
         }
-        let held = &fetch.without_types;
-        let is_held = |row: &Stored| held.iter().any(|held| **held == *row.event.envelope().event_type());
-        held.is_empty() || !self.rows.get(&seq).is_some_and(is_held)
+        let Fetch { without_types, without_handlers, .. } = fetch;
+        let is_held = |row: &Stored| {
+            without_types.iter().any(|held| **held == *row.event.envelope().event_type())
+                || row.handler.as_ref().is_some_and(|handler| without_handlers.contains(handler))
+        };
+        (without_types.is_empty() && without_handlers.is_empty()) || !self.rows.get(&seq).is_some_and(is_held)
     }
 
     fn is_in(&self, scope: &Scope, without: &HashSet<&OrderKey>, only: &HashSet<&OrderKey>, seq: i64) -> bool {
@@ -293,147 +300,6 @@ impl State {
             }
         }
         Fetched { rows, cut, next_due: found.next_due.filter(|_| !cut), ..Fetched::default() }
-    }
-
-    /// Records the verdicts that apply and returns the others.
-    pub(super) fn settle(&mut self, node: &NodeId, fence: Fence, verdicts: &[Verdict], now: Timestamp) -> Vec<i64> {
-        let refused = verdicts
-            .iter()
-            .filter(|verdict| !(self.may_settle(node, fence, verdict) && self.record(node, verdict, now)));
-        refused.map(|verdict| verdict.row.seq).collect()
-    }
-
-    /// True if a verdict of `node` would be recorded.
-    pub(super) fn would_settle(&self, node: &NodeId, fence: Fence, verdict: &Verdict) -> bool {
-        self.may_settle(node, fence, verdict) && self.applies(verdict)
-    }
-
-    fn may_settle(&self, node: &NodeId, fence: Fence, verdict: &Verdict) -> bool {
-        self.is_mine(node, self.nodes.owners.of(node), fence, verdict.row.seq) || plants::is("settle_without_fence")
-    }
-
-    /// True if a row is that of `node`, which owns the partitions `owned`.
-    fn is_mine(&self, node: &NodeId, owned: Partitions, fence: Fence, seq: i64) -> bool {
-        match fence {
-            Fence::Table => owned == Partitions::ALL,
-            Fence::Partition => {
-                let partition = self.rows.get(&seq).and_then(|row| row.partition);
-                partition.is_some_and(|partition| owned.contains(partition))
-            }
-            Fence::Row => {
-                let holder = self.rows.get(&seq).and_then(|row| row.locked_by.as_deref());
-                self.nodes.members.contains_key(node) && holder.is_some_and(|holder| is_held_by(holder, node))
-            }
-        }
-    }
-
-    pub(super) fn begin_attempt(
-        &mut self,
-        node: &NodeId,
-        fence: Fence,
-        attempt: &BegunAttempt,
-        now: Timestamp,
-    ) -> bool {
-        let mine = self.is_mine(node, self.nodes.owners.of(node), fence, attempt.row.seq);
-        let Some(row) = self.rows.get_mut(&attempt.row.seq).filter(|row| {
-            mine && row.is(&attempt.row) && row.status.is_pending() && row.expected() == attempt.expected
-        }) else {
-            return false;
-        };
-        row.locked_by = Some(begun_by(node).into());
-        row.attempts = attempt.attempts;
-        if let Some(error) = &attempt.error {
-            row.last_error = Some(error.clone());
-            row.failed(attempt.attempts, error, node, now);
-        }
-        true
-    }
-
-    /// Frees rows that `node` holds.
-    pub(super) fn release_held(&mut self, node: &NodeId, rows: &[RowId]) {
-        for id in rows {
-            if let Some(row) = self.rows.get_mut(&id.seq).filter(|row| row.is(id) && row.status.is_pending()) {
-                row.locked_by.take_if(|holder| is_held_by(holder, node));
-            }
-        }
-    }
-
-    pub(super) fn reclaim(&mut self, node: &NodeId, thorough: bool, now: Timestamp, clock: &LeaseClock) -> Reclaimed {
-        let judged = self.nodes.clear_ended(now, clock);
-        let members = &self.nodes.members;
-        let mut freed = 0;
-        if thorough || !judged.ended.is_empty() {
-            for row in self.rows.values_mut().filter(|row| row.status.is_pending()) {
-                let Some(holder) = row.locked_by.as_deref().filter(|holder| ![DIED, CRASHED].contains(holder)) else {
-                    continue;
-                };
-                let (name, mark) = holder.strip_suffix(CRASHED).map_or((holder, DIED), |name| (name, CRASHED));
-                if !members.contains_key(&NodeId::from_stored(name)) {
-                    row.locked_by = Some(mark.into());
-                    freed += 1;
-                }
-            }
-        }
-        let next_expiry = self.nodes.next_expiry(node, now, &judged);
-        Reclaimed { registered: members.contains_key(node), freed, next_expiry }
-    }
-
-    fn record(&mut self, node: &NodeId, verdict: &Verdict, now: Timestamp) -> bool {
-        if !self.applies(verdict) {
-            return false;
-        }
-        let (seq, next) = (verdict.row.seq, verdict.change.status());
-        if verdict.change == Change::Remove {
-            self.remove(seq);
-            return true;
-        }
-        self.change(seq, |row| {
-            row.status = next;
-            if !matches!(verdict.change, Change::Hold { .. }) {
-                row.locked_by = None;
-            }
-            if let Some((attempts, error)) = verdict.failure() {
-                row.failed(attempts, error, node, now);
-            }
-            match &verdict.change {
-                Change::Done | Change::Remove => {
-                    row.last_error = None;
-                    row.done_at = Some(now);
-                }
-                Change::Retry { attempts, delay, error } => {
-                    row.attempts = if plants::is("retry_keeps_the_attempts") { row.attempts } else { *attempts };
-                    row.available_at = Some(now.plus(*delay));
-                    if error.is_some() {
-                        row.last_error.clone_from(error);
-                    }
-                }
-                Change::Hold { attempts, error } => {
-                    row.attempts = *attempts;
-                    row.last_error = Some(error.clone());
-                    // It keeps its place, which is that of its number.
-                    row.available_at = None;
-                }
-                Change::Rescued { attempts, error } | Change::Dead { attempts, error } => {
-                    row.attempts = *attempts;
-                    row.last_error = Some(error.clone());
-                    row.done_at = Some(now);
-                }
-            }
-        });
-        true
-    }
-
-    /// True if the row of a verdict is in the state that it was decided on.
-    fn applies(&self, verdict: &Verdict) -> bool {
-        let Some(row) = self.rows.get(&verdict.row.seq) else { return false };
-        let same = row.is(&verdict.row) || plants::is("settle_by_number_only");
-        let expected = if plants::is("settle_forgets_replays") {
-            Expected { replays: row.replays, ..verdict.expected }
-        } else {
-            verdict.expected
-        };
-        let next = verdict.change.status();
-        same && row.status.is_pending() && row.status.can_become(next) && row.expected() == expected
     }
 
     /// Changes a row, and what the indexes and the counts know of it.
@@ -513,6 +379,7 @@ impl State {
         self.change(seq, |row| {
             (row.status, row.attempts, row.replays) = (Status::New, 0, row.replays.saturating_add(1));
             (row.available_at, row.done_at, row.last_error, row.locked_by) = (None, None, None, None);
+            row.delivered_as = None;
         });
     }
 
@@ -563,7 +430,8 @@ impl State {
     pub(super) fn lose_rows(&mut self, leases_end: Timestamp) {
         let mut nodes = std::mem::take(&mut self.nodes);
         nodes.members.values_mut().for_each(|member| member.expires_at = leases_end);
-        *self = Self { nodes, interventions: self.interventions, ..Self::default() };
+        let pauses = std::mem::take(&mut self.pauses);
+        *self = Self { nodes, interventions: self.interventions, pauses, ..Self::default() };
     }
 
     pub(super) fn counts(&self) -> Counts {

@@ -8,8 +8,8 @@ use pillarbox_core::ownership::NodeId;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{
     AuditEntry, AuditedAction, Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, EventFilter, EventPage,
-    InboxConsumer, NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purgeable, Purged, Record,
-    RowState, Upkeep,
+    InboxConsumer, NewPause, NodeStatus, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter,
+    Purge, Purgeable, Purged, Record, RowState, Upkeep,
 };
 use pillarbox_core::store::{operation, refusal};
 use tokio::time::Instant;
@@ -96,7 +96,8 @@ impl Upkeep for MemoryStore {
         let rows = event_ids.iter().flat_map(|id| state.rows_of(id).map(move |(_, row)| (id, row)));
         let of = |(id, row): (&EventId, &Stored)| {
             let error = row.last_error.clone().filter(|_| !row.status.is_pending());
-            RowState { event_id: id.clone(), handler: row.handler.clone(), status: row.status, error }
+            let (handler, delivered_as) = (row.handler.clone(), row.delivered_as.clone());
+            RowState { event_id: id.clone(), handler, status: row.status, error, delivered_as }
         };
         Ok(rows.map(of).collect())
     }
@@ -131,6 +132,30 @@ impl Upkeep for MemoryStore {
     async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
         let (mut state, now) = (self.open(operation::CANCEL)?, self.tables.now());
         Ok(state.intervene(seqs, |row| row.status.is_pending(), |state, seq| state.cancel(seq, now)))
+    }
+
+    async fn pause(&self, pause: &NewPause) -> Result<PauseChange, StoreError> {
+        Ok(self.open(operation::PAUSE)?.pauses.pause(pause, self.tables.now()))
+    }
+
+    async fn resume(&self, kind: PauseKind, name: &str) -> Result<bool, StoreError> {
+        Ok(self.open(operation::RESUME)?.pauses.resume(kind, name, self.tables.now()))
+    }
+
+    async fn pauses(&self) -> Result<Vec<Pause>, StoreError> {
+        Ok(self.open(operation::PAUSES)?.pauses.list(self.tables.now()))
+    }
+
+    async fn count_paused(&self) -> Result<u64, StoreError> {
+        let (state, now) = (self.open(operation::COUNT_PAUSED)?, self.tables.now());
+        let pauses = state.pauses.list(now);
+        let is_held = |row: &&Stored| {
+            let event_type = row.event.envelope().event_type();
+            row.status.is_pending()
+                && row.due_at().is_none_or(|at| at <= now)
+                && pauses.iter().any(|pause| pause.holds(event_type, row.handler.as_deref()))
+        };
+        Ok(state.rows().values().filter(is_held).count() as u64)
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
@@ -258,6 +283,7 @@ pub(super) fn record(seq: i64, row: &Stored) -> Record {
         done_at: row.done_at,
         last_error: row.last_error.clone(),
         locked_by: row.locked_by.as_deref().map(str::to_owned),
+        delivered_as: row.delivered_as.clone(),
         failures: row.failures.clone(),
     }
 }

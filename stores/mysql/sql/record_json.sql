@@ -8,7 +8,8 @@ SELECT CAST(JSON_OBJECT(
     'created_at', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `created_at`),
     'done_at', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `done_at`),
     'last_error', `last_error`, 'locked_by', `locked_by`,
-    'failures', CAST(`failures` AS CHAR CHARACTER SET utf8mb4), 'unique_key', CONVERT(`unique_key` USING utf8mb4)
+    'failures', CAST(`failures` AS CHAR CHARACTER SET utf8mb4), 'unique_key', CONVERT(`unique_key` USING utf8mb4),
+    'delivered_as', `delivered_as`
 ) AS CHAR CHARACTER SET utf8mb4)
 FROM {event} FORCE INDEX (PRIMARY)
 WHERE `seq` IN ({seqs})

@@ -5,7 +5,7 @@ use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::TableName;
 use pillarbox_core::write::{Action, Bind, Command, Statement};
 
-use crate::sql::{Sql, render, without_comments};
+use crate::sql::{render, without_comments};
 
 /// The condition under [`Fence::Table`].
 const OWNS_THE_TABLE: &str =
@@ -29,20 +29,24 @@ pub(crate) struct Completions {
 #[derive(Debug)]
 struct Texts {
     done: Arc<str>,
+    done_as: Arc<str>,
     removed: Arc<str>,
 }
 
 impl Completions {
-    pub(crate) fn new(sql: &Sql, table: &TableName) -> Self {
+    pub(crate) fn new(table: &TableName) -> Self {
+        let file = |text: &str| Arc::<str>::from(render(&without_comments(text), table));
         let texts = |mine: &str| {
-            let file = |text: &str| render(&without_comments(text).replace("{and_is_its_own}", mine), table).into();
+            let fenced = |text: &str| file(&text.replace("{and_is_its_own}", mine));
+            let done = |position| fenced(&include_str!("../sql/complete.sql").replace("{and_position}", position));
             Texts {
-                done: file(include_str!("../sql/complete.sql")),
-                removed: file(include_str!("../sql/complete_removed.sql")),
+                done: done(""),
+                done_as: done(", e.`delivered_as` = ?"),
+                removed: fenced(include_str!("../sql/complete_removed.sql")),
             }
         };
         Self {
-            fence: sql.fence.replace("{id}", "?").into(),
+            fence: file(include_str!("../sql/complete_fence.sql")),
             table: texts(OWNS_THE_TABLE),
             partition: texts(ITS_PARTITION_IS_OWNED),
             row: texts(HOLDS_THE_ROW),
@@ -57,18 +61,23 @@ impl Completions {
             Fence::Row => (&self.row, 3),
         };
         let named = || Bind::Text(Some(node.as_str()));
-        let mut binds = vec![
+        let (change, position) = match change {
+            Change::DeliveredAs(position) => (&texts.done_as, Some(Bind::Text(Some(position.as_str())))),
+            Change::Remove => (&texts.removed, None),
+            _ => (&texts.done, None),
+        };
+        let mut binds: Vec<Bind<'_>> = position.into_iter().collect();
+        binds.extend([
             Bind::Int(Some(row.seq)),
             Bind::Text(Some(row.event_id.as_str())),
             Bind::Text(row.handler.as_deref()),
             Bind::Int(Some(expected.attempts.into())),
             Bind::Int(Some(expected.replays.cast_signed().into())),
-        ];
+        ]);
         binds.extend((0..times).map(|_| named()));
-        let change = Arc::clone(if *change == Change::Remove { &texts.removed } else { &texts.done });
         let statements = vec![
-            Statement { sql: Arc::clone(&self.fence), binds: vec![named(), named()], reusable: true },
-            Statement { sql: change, binds, reusable: true },
+            Statement { sql: Arc::clone(&self.fence), binds: vec![named()], reusable: true },
+            Statement { sql: Arc::clone(change), binds, reusable: true },
         ];
         Command { action: Action::Complete { node, fence, verdict }, statements }
     }

@@ -67,6 +67,10 @@ pub(crate) fn queries(sql: &Sql, fetch: &Fetch, free: &str, locking: &str) -> [S
         let types: Vec<&str> = fetch.without_types.iter().map(|name| &**name).collect();
         wanted.push_str(&fill(&sql.without_types, &[("types", &Literal::byte_list(&types))]));
     }
+    if !fetch.without_handlers.is_empty() {
+        let handlers: Vec<&str> = fetch.without_handlers.iter().map(|name| &**name).collect();
+        wanted.push_str(&fill(&sql.without_handlers, &[("handlers", &Literal::byte_list(&handlers))]));
+    }
     if !fetch.exclude.is_empty() {
         wanted.push_str(&fill(&sql.wanted, &[("seqs", &Literal::ints(&fetch.exclude))]));
     }

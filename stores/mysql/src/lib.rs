@@ -26,6 +26,7 @@ mod claim;
 mod complete;
 mod dead;
 mod error;
+pub mod examine;
 mod fetch;
 mod inbox;
 mod insert;
@@ -33,6 +34,7 @@ mod literal;
 mod options;
 mod order;
 mod ownership;
+mod pause;
 mod pending;
 #[cfg(test)]
 mod plans;

@@ -78,9 +78,3 @@ pub(crate) async fn now(store: &Inner) -> Result<Timestamp, Failure> {
     let answers = store.sessions.run(&store.sql.now).await?;
     Ok(Timestamp::from_micros(answers.first(0).map_or(Ok(0), |row| int(row, 0))?))
 }
-
-/// The number of times that operators have intervened.
-pub(crate) async fn interventions(store: &Inner) -> Result<i64, Failure> {
-    let answers = store.sessions.run(&store.sql.intervened).await?;
-    answers.first(0).map_or(Ok(0), |row| int(row, 0))
-}

@@ -13,7 +13,7 @@
 //!
 //! The node's row is the lease; partitions and events point to it. A transaction that changes membership or ownership first locks
 //! partition 0, so joins, takeovers and leaves happen one after the other and never wait for each other in a circle. Claims,
-//! settles and renewals do not take that lock:
+//! settles and renewals do not take that lock; the completion of an event in its handler's transaction shares it (`complete.rs`):
 //!
 //! - A claim or a settle holds the node's entry in the index `pillarbox_fence` while it changes events. A transaction that clears
 //!   the node away deletes that entry too, so it waits for those under way, and later ones find no node: the next owner sees

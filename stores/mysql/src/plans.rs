@@ -233,6 +233,8 @@ async fn changes_find_their_rows_by_the_primary_key() {
         let events = Literal::clause(fill(&sql.of_events, &[("events", &ids)]));
         let pairs = Literal::byte_pairs([("an event", "a handler"); 1000]);
         let pairs = Literal::clause(fill(&sql.of_handlers, &[("pairs", &pairs)]));
+        let positions = [("placed", &many), ("positions", &Literal::texts(&["orders/3/1042"; 1000]))];
+        let position = Literal::clause(fill(&sql.position, &positions));
         let holders = Literal::texts(&["a dead node", "another!"]);
         let (delay, attempts, error) = (Literal::int(5), Literal::int(1), Literal::text("it failed"));
         let status = Literal::int(3);
@@ -241,9 +243,10 @@ async fn changes_find_their_rows_by_the_primary_key() {
         for (statement, values) in [
             (&sql.settle_lock, vec![("seqs", &many), ("held", &nothing)]),
             (&sql.settle_lock, vec![("seqs", &many), ("held", &held)]),
-            (&sql.settle_done, vec![("seqs", &many)]),
-            (&sql.done_at_once, vec![("seqs", &many), ("events", &events), ("held", &nothing)]),
-            (&sql.done_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held)]),
+            (&sql.settle_done, vec![("seqs", &many), ("position", &nothing)]),
+            (&sql.settle_done, vec![("seqs", &many), ("position", &position)]),
+            (&sql.done_at_once, vec![("seqs", &many), ("events", &events), ("held", &nothing), ("position", &nothing)]),
+            (&sql.done_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held), ("position", &position)]),
             (&sql.removed_at_once, vec![("seqs", &many), ("events", &events), ("held", &nothing)]),
             (&sql.removed_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held)]),
             (&sql.promote_due, vec![("seqs", &many), ("events", &ids)]),
@@ -300,7 +303,8 @@ async fn changes_find_their_rows_by_the_primary_key() {
         check_reads(session, &sql.find_unique.replacen('?', "'k'", 2), 2).await;
         // The owner of each row's partition besides; the server remembers those it has seen.
         for statement in [&sql.settle_lock, &sql.done_at_once, &sql.removed_at_once] {
-            let statement = fill(statement, &[("seqs", &many), ("events", &events), ("held", &owned)]);
+            let values = [("seqs", &many), ("events", &events), ("held", &owned), ("position", &nothing)];
+            let statement = fill(statement, &values);
             check(session, &statement, "PRIMARY", 3001).await;
         }
         let stamp = |seq| (RowId { seq, event_id: EventId::from_stored("an event"), handler: None }, 7);

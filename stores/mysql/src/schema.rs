@@ -29,8 +29,10 @@ const MIGRATIONS: Migrations<&str> = Migrations::new(&[
     Migration::new(9, 4, include_str!("../migrations/0009_replays.sql")),
     Migration::new(13, 4, include_str!("../migrations/0013_audit.sql")),
     Migration::new(14, 4, include_str!("../migrations/0014_inbox.sql")),
+    Migration::new(15, 4, include_str!("../migrations/0015_pause.sql")),
     Migration::new(16, 4, include_str!("../migrations/0016_failures_and_unique_key.sql")),
     Migration::new(17, 4, include_str!("../migrations/0017_unique_key.sql")),
+    Migration::new(19, 4, include_str!("../migrations/0019_delivered_as.sql")),
 ]);
 
 /// The SQL that records a migration.
@@ -50,12 +52,13 @@ const ADOPT: &str = include_str!("../sql/adopt.sql");
 
 /// By which columns a table is known to be ours: those that others would not have by chance.
 /// In the order of [`TableName::all`].
-const OURS: [&[&str]; 6] = [
+const OURS: [&[&str]; 7] = [
     &["seq", "event_id", "event_type", "payload", "status", "available_at", "locked_by", "queue", "due_at"],
     &["node_id", "mode", "started_at", "expires_at"],
     &["partition", "node_id", "epoch"],
     &["version", "applied_at"],
     &["consumer", "message_id", "received_at", "repeated"],
+    &["kind", "name", "paused_at", "paused_until"],
     &["id", "began_at", "who", "action", "subject", "changed", "outcome"],
 ];
 /// By which columns an event table of outbox-java is known.
@@ -76,6 +79,16 @@ const OUTBOX_JAVA: [&str; 15] = [
     "locked_by",
     "locked_at",
 ];
+
+/// The definition of a key as the migrations leave it: ``KEY `name` (…)``.
+pub(crate) fn key(name: &str) -> Option<String> {
+    let named = format!("KEY `{name}` (");
+    let sql = MIGRATIONS.after(0).iter().map(|migration| migration.sql).rfind(|sql| sql.contains(&named))?;
+    let begin = sql.rfind(&named)?;
+    let unique = if sql[..begin].ends_with("UNIQUE ") { "UNIQUE " } else { "" };
+    let end = begin + sql[begin..].find(')')?;
+    Some(format!("{unique}{}", &sql[begin..=end]))
+}
 
 /// The SQL that leads from the `applied` version to the latest, with the records of it.
 pub(crate) fn script(table: &TableName, applied: i64) -> String {
@@ -315,7 +328,7 @@ mod tests {
         let upgrade = without_comments(&script(&table, 3));
         let words: Vec<Vec<&str>> =
             statements(&upgrade).map(|statement| statement.split_whitespace().take(3).collect()).collect();
-        let expected: [&[&str]; 27] = [
+        let expected: [&[&str]; 32] = [
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_event`"],
             &["ALTER", "TABLE", "`outbox_partition`"],
@@ -338,6 +351,11 @@ mod tests {
             &["INSERT", "IGNORE", "INTO"],
             &["CREATE", "TABLE", "IF"],
             &["SELECT", "`consumer`,", "`message_id`,"],
+            &["INSERT", "IGNORE", "INTO"],
+            &["CREATE", "TABLE", "IF"],
+            &["SELECT", "`kind`,", "`name`,"],
+            &["INSERT", "IGNORE", "INTO"],
+            &["ALTER", "TABLE", "`outbox_event`"],
             &["INSERT", "IGNORE", "INTO"],
             &["ALTER", "TABLE", "`outbox_event`"],
             &["INSERT", "IGNORE", "INTO"],

@@ -50,6 +50,12 @@ pub(crate) struct Sessions {
     pool: Pool<Connector>,
     /// One connection for renewals alone: none of them ever waits behind another statement.
     lease: Pool<Connector>,
+    options: Opts,
+    connect_timeout: Duration,
+    /// The limit of a call.
+    deadline: Duration,
+    /// The number of times that a transaction that lost against another one is run.
+    attempts: u32,
     address: String,
     history: Arc<HistoryKeeper>,
 }
@@ -71,6 +77,10 @@ impl Sessions {
             // The driver runs them from the last to the first, so the user's come before the store's own.
             .setup(std::iter::once(SETUP).chain(setup.iter().map(String::as_str)).collect())
             .into();
+        Self::open(options, address, pool_size, connect_timeout)
+    }
+
+    fn open(options: Opts, address: String, pool_size: usize, connect_timeout: Duration) -> Result<Self, StoreError> {
         let history = Arc::new(HistoryKeeper::default());
         let pool = |size| {
             Pool::builder(Connector { options: options.clone(), history: Arc::clone(&history) })
@@ -81,7 +91,24 @@ impl Sessions {
                 .build()
                 .map_err(|error| StoreError::new(StoreErrorKind::Config, "set up the connections", error.to_string()))
         };
-        Ok(Self { pool: pool(pool_size)?, lease: pool(1)?, address, history })
+        let (pool, lease) = (pool(pool_size)?, pool(1)?);
+        Ok(Self { pool, lease, options, connect_timeout, deadline: DEADLINE, attempts: ATTEMPTS, address, history })
+    }
+
+    /// Sessions with the same server for an examination: one connection, whose statements the server ends after `limit`.
+    pub(crate) fn for_examination(&self, limit: Duration) -> Result<Self, StoreError> {
+        let (millis, seconds) = (limit.as_millis().max(1), limit.as_secs().max(1));
+        // Some limits count in whole seconds.
+        let limits = format!(
+            "SET SESSION lock_wait_timeout = {seconds}, innodb_lock_wait_timeout = {seconds} \
+             /*!80001 , max_execution_time = {millis} */ /*M!100600 , max_statement_time = {} */",
+            limit.as_secs_f64()
+        );
+        // The driver runs them from the last to the first.
+        let setup = std::iter::once(limits).chain(self.options.setup().iter().cloned()).collect::<Vec<_>>();
+        let options = OptsBuilder::from_opts(self.options.clone()).setup(setup).into();
+        let opened = Self::open(options, self.address.clone(), 1, self.connect_timeout)?;
+        Ok(Self { deadline: limit + Duration::from_secs(1) + self.connect_timeout, attempts: 1, ..opened })
     }
 
     /// The history of the database, as far as the connections have seen it.
@@ -104,13 +131,13 @@ impl Sessions {
             let mut attempt = 1;
             loop {
                 match work().await {
-                    Err(failure) if failure.is_contention() && attempt < ATTEMPTS => pause(attempt).await,
+                    Err(failure) if failure.is_contention() && attempt < self.attempts => pause(attempt).await,
                     answer => break answer,
                 }
                 attempt += 1;
             }
         };
-        self.bounded(DEADLINE, operation, attempts).await
+        self.bounded(self.deadline, operation, attempts).await
     }
 
     /// Runs a migration, with the patience it needs.

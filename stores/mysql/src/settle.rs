@@ -30,7 +30,7 @@ pub(crate) async fn settle(
     let seqs: Vec<i64> = verdicts.iter().map(|verdict| verdict.row.seq).collect();
     if let Some(change) = at_once(&store.sql, verdicts)
         && let Some(events) = events(&store.sql, verdicts)
-        && settle_at_once(store, &mut session, node, fence, change, seqs.clone(), &events).await?
+        && settle_at_once(store, &mut session, node, fence, change, verdicts, &events).await?
     {
         session.finish();
         return Ok(Vec::new());
@@ -55,12 +55,12 @@ pub(crate) async fn settle(
 
 /// The statement that records all of these verdicts at once, if there is one.
 fn at_once<'a>(sql: &'a Sql, verdicts: &[Verdict]) -> Option<&'a str> {
-    let all = |change: &Change| {
-        verdicts.iter().all(|verdict| verdict.change == *change && verdict.expected == Expected::FIRST)
+    let all = |is: fn(&Change) -> bool| {
+        verdicts.iter().all(|verdict| is(&verdict.change) && verdict.expected == Expected::FIRST)
     };
-    if all(&Change::Done) {
+    if all(|change| matches!(change, Change::Done | Change::DeliveredAs(_))) {
         Some(&sql.done_at_once)
-    } else if all(&Change::Remove) {
+    } else if all(|change| *change == Change::Remove) {
         Some(&sql.removed_at_once)
     } else {
         None
@@ -85,11 +85,13 @@ async fn settle_at_once(
     node: &NodeId,
     fence: Fence,
     change: &str,
-    mut seqs: Vec<i64>,
+    verdicts: &[Verdict],
     events: &Literal,
 ) -> Result<bool, Failure> {
+    let mut seqs: Vec<i64> = verdicts.iter().map(|verdict| verdict.row.seq).collect();
     seqs.sort_unstable();
-    let values = [("seqs", &Literal::ints(&seqs)), ("events", events), ("held", &held(store, node, fence))];
+    let (position, held) = (position(&store.sql, verdicts), held(store, node, fence));
+    let values = [("seqs", &Literal::ints(&seqs)), ("events", events), ("held", &held), ("position", &position)];
     let change = fill(change, &values);
     let answers = session.run(script(["START TRANSACTION", &fenced(store, node), &change])).await?;
     let made = is_its_turn(&answers, fence)? && answers.matched(2) == seqs.len() as u64;
@@ -103,7 +105,7 @@ fn left_open(change: &Change, fence: Fence) -> Option<i64> {
         Change::Hold { attempts, .. } => Some(i64::from(*attempts)),
         // It names no holder any more.
         Change::Retry { attempts, .. } => (fence != Fence::Row).then_some(i64::from(*attempts)),
-        Change::Done | Change::Rescued { .. } | Change::Remove | Change::Dead { .. } => None,
+        Change::Done | Change::DeliveredAs(_) | Change::Rescued { .. } | Change::Remove | Change::Dead { .. } => None,
     }
 }
 
@@ -237,7 +239,7 @@ fn changes(sql: &Sql, node: &NodeId, verdicts: &[&Verdict]) -> Vec<String> {
         let (seq, failures) = (Literal::int(verdict.row.seq), failures(sql, node, verdict.failure()));
         let both = [("seq", &seq), ("failures", &failures)];
         changes.push(match &verdict.change {
-            Change::Done => {
+            Change::Done | Change::DeliveredAs(_) => {
                 done.push(verdict.row.seq);
                 continue;
             }
@@ -264,10 +266,27 @@ fn changes(sql: &Sql, node: &NodeId, verdicts: &[&Verdict]) -> Vec<String> {
     for (statement, mut seqs) in [(&sql.settle_done, done), (&sql.delete, removed)] {
         if !seqs.is_empty() {
             seqs.sort_unstable();
-            changes.push(fill(statement, &[("seqs", &Literal::ints(&seqs))]));
+            let position = position(sql, verdicts.iter().copied());
+            changes.push(fill(statement, &[("seqs", &Literal::ints(&seqs)), ("position", &position)]));
         }
     }
     changes
+}
+
+/// The assignment of the positions that rows keep; nothing if none keeps one.
+fn position<'a>(sql: &Sql, verdicts: impl IntoIterator<Item = &'a Verdict>) -> Literal {
+    let (mut seqs, mut positions) = (Vec::new(), Vec::new());
+    for verdict in verdicts {
+        if let Change::DeliveredAs(position) = &verdict.change {
+            seqs.push(verdict.row.seq);
+            positions.push(position.as_str());
+        }
+    }
+    if seqs.is_empty() {
+        return Literal::nothing();
+    }
+    let values = [("placed", &Literal::ints(&seqs)), ("positions", &Literal::texts(&positions))];
+    Literal::clause(fill(&sql.position, &values))
 }
 
 /// The failed attempts of a row after a change, with this one if it is one.

@@ -47,9 +47,9 @@ macro_rules! statements {
 
 statements! {
     insert insert_values inserted
-    ready due next_due wanted scope of_keys only without without_types heads unblocked free take release
+    ready due next_due wanted scope of_keys only without without_types without_handlers heads unblocked free take release
     fence settle_lock held held_partition done_at_once removed_at_once
-    settle_done settle_retry settle_hold settle_ended begin_attempt failed
+    settle_done position settle_retry settle_hold settle_ended begin_attempt failed
     of_events of_handlers
     assign_partitions promote_due identify highest now
     lock live_nodes join renew not_before lease_end leave evict free_partitions free_abandoned take_partitions probe
@@ -59,6 +59,7 @@ statements! {
     pending count_pending dead count_dead dead_lock replay delete purge_window purge
     interventions intervene intervened pending_lock waiting_lock cancel retry_now
     inbox_consumers inbox_count inbox_old inbox_delete
+    pause_ended pause_found pause resume pauses count_paused
     recent recent_end recent_pending recent_end_pending action_record action_end actions actions_old actions_delete
     table_columns schema_exists migration_lock
 }
@@ -86,6 +87,7 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{partition}", &qualified(table, &table.beside("partition")))
         .replace("{migration}", &qualified(table, &table.beside("migration")))
         .replace("{inbox}", &qualified(table, &table.beside("inbox")))
+        .replace("{pause}", &qualified(table, &table.beside("pause")))
         .replace("{audit}", &qualified(table, &table.beside("audit")))
 }
 
@@ -115,9 +117,18 @@ mod tests {
     fn no_table_is_left_unnamed_and_all_names_are_quoted() {
         let table = TableName::parse("Billing.orders").expect("valid");
         let sql = format!("{:?}", Sql::new(&table));
-        for placeholder in
-            ["{event}", "{node}", "{partition}", "{migration}", "{inbox}", "{audit}", "{listed}", "{columns}", "{key}"]
-        {
+        for placeholder in [
+            "{event}",
+            "{node}",
+            "{partition}",
+            "{migration}",
+            "{inbox}",
+            "{pause}",
+            "{audit}",
+            "{listed}",
+            "{columns}",
+            "{key}",
+        ] {
             assert!(!sql.contains(placeholder), "{placeholder}: {sql}");
         }
         assert!(sql.contains("`Billing`.`orders`") && sql.contains("`Billing`.`orders_node`"), "{sql}");

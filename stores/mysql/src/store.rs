@@ -11,8 +11,9 @@ use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
     AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage,
-    Fetch, Fetched, History, InboxConsumer, LeaseClock, NodeFigures, NodeStatus, PartitionBacklog, PendingEvent,
-    PendingFilter, Purge, Purged, Record, RowId, RowState, Store, StoreInfo, TableName, Upkeep, Writers,
+    Examine, Fetch, Fetched, History, InboxConsumer, Interventions, LeaseClock, NewPause, NodeFigures, NodeStatus,
+    PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged, Record, RowId,
+    RowState, Store, StoreInfo, TableName, Upkeep, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
@@ -20,8 +21,8 @@ use crate::complete::Completions;
 use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{
-    MysqlOptions, audit, claim, dead, fetch, inbox, insert, order, ownership, pending, purge, recent, reclaim, schema,
-    settle, share, upkeep,
+    MysqlOptions, audit, claim, dead, fetch, inbox, insert, order, ownership, pause, pending, purge, recent, reclaim,
+    schema, settle, share, upkeep,
 };
 
 /// An outbox in MySQL (8.0.13 or later) or MariaDB (10.6 or later). Cheap to clone; all clones share their connections.
@@ -57,7 +58,7 @@ impl MysqlStore {
         let info = StoreInfo::new(Dialect::MYSQL, sessions.address(), table.to_string());
         Self {
             inner: Arc::new(Inner {
-                completions: Completions::new(&sql, &table),
+                completions: Completions::new(&table),
                 sql,
                 sessions,
                 table,
@@ -69,12 +70,14 @@ impl MysqlStore {
     }
 }
 
-#[cfg(test)]
 impl MysqlStore {
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
     }
+}
 
+#[cfg(test)]
+impl MysqlStore {
     /// The store as it would be on MySQL.
     pub(crate) fn without_returning(&self) -> Self {
         Self::new(self.inner.sessions.clone(), self.inner.table.clone(), false)
@@ -193,8 +196,8 @@ impl Store for MysqlStore {
         self.inner.sessions.call(operation::WRITERS, || order::writers(&self.inner)).await
     }
 
-    async fn interventions(&self) -> Result<i64, StoreError> {
-        self.inner.sessions.call(operation::INTERVENTIONS, || order::interventions(&self.inner)).await
+    async fn interventions(&self) -> Result<Interventions, StoreError> {
+        self.inner.sessions.call(operation::INTERVENTIONS, || pause::interventions(&self.inner)).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -212,6 +215,11 @@ impl Store for MysqlStore {
 
     fn settles_in_parallel(&self) -> bool {
         true
+    }
+
+    fn examiner(&self, limit: Duration) -> Option<Arc<dyn Examine>> {
+        let sessions = self.inner.sessions.for_examination(limit).ok()?;
+        Some(Arc::new(Self::new(sessions, self.inner.table.clone(), self.inner.mariadb)))
     }
 
     async fn close(&self) {
@@ -275,6 +283,22 @@ impl Upkeep for MysqlStore {
 
     async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
         self.inner.sessions.call(operation::CANCEL, || pending::cancel(&self.inner, seqs)).await
+    }
+
+    async fn pause(&self, pause: &NewPause) -> Result<PauseChange, StoreError> {
+        self.inner.sessions.call(operation::PAUSE, || pause::pause(&self.inner, pause)).await
+    }
+
+    async fn resume(&self, kind: PauseKind, name: &str) -> Result<bool, StoreError> {
+        self.inner.sessions.call(operation::RESUME, || pause::resume(&self.inner, kind, name)).await
+    }
+
+    async fn pauses(&self) -> Result<Vec<Pause>, StoreError> {
+        self.inner.sessions.call(operation::PAUSES, || pause::list(&self.inner)).await
+    }
+
+    async fn count_paused(&self) -> Result<u64, StoreError> {
+        self.inner.sessions.call(operation::COUNT_PAUSED, || pause::count(&self.inner)).await
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {

@@ -151,7 +151,7 @@ pub(crate) async fn states(store: &Inner, event_ids: &[EventId]) -> Result<Vec<R
     let asked: HashSet<&str> = ids.into_iter().collect();
     let state = |row: &Row| {
         let (event_id, handler) = (text(row, 0)?.unwrap_or_default(), text(row, 1)?.map(Box::from));
-        Ok(RowState::new(EventId::from_stored(event_id), handler, int(row, 2)?, owned(row, 3)?))
+        Ok(RowState::new(EventId::from_stored(event_id), handler, int(row, 2)?, owned(row, 3)?, owned(row, 4)?))
     };
     let mut states = answers.rows(0).iter().map(state).collect::<Result<Vec<_>, Failure>>()?;
     states.retain(|state| asked.contains(state.event_id.as_str()));
@@ -188,6 +188,7 @@ fn read(row: &Row) -> Result<Record, Failure> {
         done_at: time(row, 16)?,
         last_error: owned(row, 17)?,
         locked_by: owned(row, 18)?,
+        delivered_as: owned(row, 23)?,
         failures: FailedAttempt::all_of(text(row, 21)?),
     })
 }

@@ -8,7 +8,7 @@ SELECT json_build_object(
     'created_at', (extract(epoch FROM "created_at") * 1000000)::bigint,
     'done_at', (extract(epoch FROM "done_at") * 1000000)::bigint,
     'last_error', "last_error", 'locked_by', "locked_by",
-    'failures', "failures"::text, 'unique_key', "unique_key"
+    'failures', "failures"::text, 'unique_key', "unique_key", 'delivered_as', "delivered_as"
 )::text
 FROM {event}
 WHERE "seq" = ANY ($1::bigint[])

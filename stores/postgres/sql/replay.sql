@@ -1,7 +1,7 @@
 WITH changed AS (
     UPDATE {event}
     SET "status" = 0, "attempts" = 0, "replays" = least("replays", 2147483646) + 1, "available_at" = NULL, "done_at" = NULL,
-        "last_error" = NULL, "locked_by" = NULL
+        "last_error" = NULL, "locked_by" = NULL, "delivered_as" = NULL
     WHERE "seq" = ANY ($1::bigint[]) AND "status" = 3
     RETURNING "seq"
 ), intervention AS (

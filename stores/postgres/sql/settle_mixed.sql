@@ -2,7 +2,7 @@
 -- attempts, $10 expected replays, $11 states, $12 attempts, $13 delays in microseconds, $14 errors. A row with negative attempts
 -- counts as one that never failed. A RETRY without a delay is held: it stays where it is, and whose it is. Rows that are not kept:
 -- $15 ascending seqs, $16 event ids, $17 handlers, $18 expected attempts, $19 expected replays. $20 of the other verdicts, whether
--- the row keeps the error as that of a failed attempt.
+-- the row keeps the error as that of a failed attempt. Rows that keep positions have them by the values from $21 on.
 -- A row finds its verdict by the place of its seq in the array, which width_bucket looks up by halves. A join with the
 -- verdicts would be planned by statistics, and where these know of no rows it reads the whole table.
 WITH fence AS MATERIALIZED (
@@ -17,7 +17,7 @@ WITH fence AS MATERIALIZED (
         ARRAY(SELECT {fingerprint} FROM unnest($16::text[], $17::text[]) AS v ("event_id", "handler")) AS "removed"
 ), done AS (
     UPDATE {event}
-    SET "status" = 1, "done_at" = clock_timestamp(), "last_error" = NULL, "locked_by" = NULL
+    SET "status" = 1, "done_at" = clock_timestamp(), "last_error" = NULL, "locked_by" = NULL{and_position}
     WHERE "seq" = ANY ((SELECT $3::bigint[])::bigint[]) AND "status" IN (0, 2) AND "attempts" <= 0 AND "replays" = 0
       AND {fingerprint} = (SELECT "done" FROM named)[width_bucket("seq", $3::bigint[])]
       AND EXISTS (SELECT FROM fence){and_is_its_own}
@@ -39,7 +39,7 @@ WITH fence AS MATERIALIZED (
         CROSS JOIN LATERAL (SELECT
             ($11::smallint[])["place"], ($12::int[])["place"], ($13::bigint[])["place"], ($14::text[])["place"],
             ($20::bool[])["place"]
-        ) AS v ("status", "attempts", "delay", "error", "failed"))
+        ) AS v ("status", "attempts", "delay", "error", "failed")){and_position}
     WHERE "seq" = ANY ((SELECT $6::bigint[])::bigint[]) AND "status" IN (0, 2)
       AND greatest("attempts", 0) = ($9::int[])[width_bucket("seq", $6::bigint[])]
       AND "replays" = ($10::int[])[width_bucket("seq", $6::bigint[])]

@@ -11,7 +11,7 @@ use crate::row::{self, Micros};
 use crate::rows::Rows;
 use crate::session::Param;
 use crate::store::Inner;
-use crate::types::{names, without};
+use crate::types::LeftOut;
 
 /// Takes rows that are due and free, and asks for the next due time, in one statement.
 pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result<Fetched, Failure> {
@@ -25,11 +25,8 @@ pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result
         (&share, Type::INT8),
         (&max_bytes, Type::INT8),
     ];
-    let types = names(&fetch.without_types);
-    let sql = without(&store.sql.claim, &fetch.without_types, params.len() + 1);
-    if !types.is_empty() {
-        params.push((&types, Type::TEXT_ARRAY));
-    }
+    let left_out = LeftOut::by(fetch);
+    let sql = left_out.of(&store.sql.claim, &mut params);
     let session = store.sessions.session().await?;
     let found = session.query(&sql, &params).await?;
     session.finish();

@@ -10,8 +10,7 @@ const STILL_OPEN: &str = "SAVEPOINT pillarbox";
 /// The statements that make a row DONE in the transaction of its handler. They fence as a settle does.
 pub(crate) fn command<'a>(sql: &Sql, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
     let Verdict { row, expected, change } = verdict;
-    let sql = if *change == Change::Remove { &sql.complete_removed } else { &sql.complete };
-    let binds = vec![
+    let mut binds = vec![
         Bind::Text(Some(node.as_str())),
         Bind::Int(Some(row.seq)),
         Bind::Text(Some(row.event_id.as_str())),
@@ -19,6 +18,14 @@ pub(crate) fn command<'a>(sql: &Sql, node: &'a NodeId, fence: Fence, verdict: &'
         Bind::Int(Some(expected.attempts.into())),
         Bind::Int(Some(expected.replays.cast_signed().into())),
     ];
+    let sql = match change {
+        Change::DeliveredAs(position) => {
+            binds.push(Bind::Text(Some(position.as_str())));
+            &sql.complete_as
+        }
+        Change::Remove => &sql.complete_removed,
+        _ => &sql.complete,
+    };
     let still_open = Statement { sql: STILL_OPEN.into(), binds: Vec::new(), reusable: true };
     let change = Statement { sql: sql.of(fence).into(), binds, reusable: true };
     Command { action: Action::Complete { node, fence, verdict }, statements: vec![still_open, change] }

@@ -10,7 +10,7 @@ use crate::row::{self, Micros};
 use crate::scope::Bounds;
 use crate::session::Param;
 use crate::store::Inner;
-use crate::types::{names, without};
+use crate::types::LeftOut;
 
 /// Reads ready rows, due rows and the next due time in one round trip.
 ///
@@ -115,11 +115,8 @@ async fn read(store: &Inner, fetch: &Fetch, most: [usize; KINDS]) -> Result<Resu
     if let Some(bounds) = &bounds {
         bounds.bind(&mut params);
     }
-    let types = names(&fetch.without_types);
-    let sql = without(store.sql.fetch.of(fetch.scope.as_ref()), &fetch.without_types, params.len() + 1);
-    if !types.is_empty() {
-        params.push((&types, Type::TEXT_ARRAY));
-    }
+    let left_out = LeftOut::by(fetch);
+    let sql = left_out.of(store.sql.fetch.of(fetch.scope.as_ref()), &mut params);
     let (mut rows, mut bytes, mut fits) = ([0; KINDS], [0; KINDS], most);
     let is_full = |row: &Row| {
         if row.try_get::<_, Option<i64>>(row::SEQ)?.is_none() {

@@ -42,6 +42,7 @@ mod claim;
 mod complete;
 mod connector;
 mod error;
+pub mod examine;
 mod fetch;
 mod inbox;
 mod insert;
@@ -50,6 +51,7 @@ mod order;
 mod ownership;
 #[cfg(test)]
 mod plans;
+mod positions;
 mod read_point;
 mod reclaim;
 mod row;

@@ -68,11 +68,3 @@ pub(crate) async fn now(store: &Inner) -> Result<Timestamp, Failure> {
     session.finish();
     Ok(rows.first().ok_or_else(no_row)?.try_get::<_, Micros>(0)?.into())
 }
-
-/// The number of times that operators have intervened.
-pub(crate) async fn interventions(store: &Inner) -> Result<i64, Failure> {
-    let session = store.sessions.session().await?;
-    let rows = session.query(&store.sql.interventions, &[]).await?;
-    session.finish();
-    Ok(rows.first().ok_or_else(no_row)?.try_get(0)?)
-}

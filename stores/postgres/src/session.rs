@@ -33,6 +33,9 @@ pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 pub(crate) const BY_INDEX: &str =
     "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off";
 
+/// A setting of the sessions of an examination. A session that lacks it was not begun by this side: there is a pooler in between.
+pub(crate) const EXAMINATION: &str = "pillarbox.examination";
+
 /// The store's connections.
 pub(crate) struct Sessions {
     pool: Pool,
@@ -44,6 +47,10 @@ pub(crate) struct Sessions {
     config: Config,
     connector: Connector,
     create_timeout: Duration,
+    /// The limit of a call.
+    deadline: Duration,
+    /// The limit of a statement, where a session of an examination cannot have it as a setting.
+    statement_limit: Duration,
     address: String,
     history: Arc<HistoryKeeper>,
 }
@@ -69,11 +76,22 @@ impl Sessions {
         target.config.connect_timeout(connect_timeout);
         // The driver's timeout ends with the TCP handshake; the pool's covers TLS and authentication as well.
         let create_timeout = connect_timeout.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));
-        let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        Self::open(target.config, connector, target.pooler, pool_size, create_timeout, address)
+    }
+
+    fn open(
+        config: Config,
+        connector: Connector,
+        pooler: bool,
+        pool_size: usize,
+        create_timeout: Duration,
+        address: String,
+    ) -> Result<Self, StoreError> {
+        let settings = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let history = Arc::new(HistoryKeeper::default());
         let pool = |size| {
             let (created, used) = (Arc::clone(&history), Arc::clone(&history));
-            Pool::builder(connector.manager(target.config.clone(), config.clone()))
+            Pool::builder(connector.manager(config.clone(), settings.clone()))
                 .max_size(size)
                 .post_create(Hook::async_fn(move |client, _| {
                     let history = Arc::clone(&created);
@@ -97,21 +115,44 @@ impl Sessions {
                 .map_err(|error| StoreError::new(StoreErrorKind::Config, "set up the connections", error.to_string()))
         };
         let (events, lease) = (pool(pool_size)?, pool(1)?);
+        let (deadline, statement_limit) = (DEADLINE, DEADLINE);
         Ok(Self {
             pool: events,
             lease,
-            pooler: target.pooler,
-            config: target.config,
+            pooler,
+            config,
             connector,
             create_timeout,
+            deadline,
+            statement_limit,
             address,
             history,
         })
     }
 
+    /// Sessions with the same server for an examination: one connection, whose statements the server ends after `limit`. A pooler takes no
+    /// such settings; there each transaction makes its own.
+    pub(crate) fn for_examination(&self, limit: Duration) -> Result<Self, StoreError> {
+        let mut config = self.config.clone();
+        config.application_name("pillarbox doctor");
+        if !self.pooler {
+            let (options, limit) = (config.get_options().unwrap_or_default(), limit.as_millis());
+            config
+                .options(format!("{options} -c statement_timeout={limit} -c lock_timeout={limit} -c {EXAMINATION}=on"));
+        }
+        let address = self.address.clone();
+        let opened = Self::open(config, self.connector.clone(), self.pooler, 1, self.create_timeout, address)?;
+        Ok(Self { deadline: limit + self.create_timeout, statement_limit: limit, ..opened })
+    }
+
     /// The history of the database, as far as the connections have seen it.
     pub(crate) fn history(&self) -> History {
         self.history.read()
+    }
+
+    /// The limit of a statement of an examination.
+    pub(crate) fn statement_limit(&self) -> Duration {
+        self.statement_limit
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -124,7 +165,7 @@ impl Sessions {
         operation: &'static str,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, StoreError> {
-        self.bounded(DEADLINE, operation, work).await
+        self.bounded(self.deadline, operation, work).await
     }
 
     /// As [`call`](Self::call), with the patience a migration needs.

@@ -8,6 +8,7 @@ use pillarbox_core::store::BegunAttempt;
 use tokio_postgres::types::Type;
 
 use crate::error::Failure;
+use crate::positions::Positions;
 use crate::rows::Rows;
 use crate::session::Param;
 use crate::store::Inner;
@@ -22,7 +23,7 @@ pub(crate) async fn settle(
     if verdicts.is_empty() {
         return Ok(Vec::new());
     }
-    let Batch { done, others, removed } = Batch::of(verdicts);
+    let Batch { done, others, removed, positions } = Batch::of(verdicts);
     let node = node.as_str();
     let mut params: Vec<Param<'_>> = vec![(&node, Type::TEXT), (&store.durable_marks, Type::BOOL)];
     let (only_done, only_removed) = (
@@ -38,14 +39,21 @@ pub(crate) async fn settle(
     };
     let sql = if let Some(rows) = &alike {
         rows.bind(&mut params);
-        if only_done { store.sql.settle_done.of(rows) } else { store.sql.settle_removed.of(rows) }
+        match (only_done, positions.is_empty()) {
+            (true, true) => store.sql.settle_done.of(rows),
+            (true, false) => store.sql.settle_done_as.of(rows),
+            (false, _) => store.sql.settle_removed.of(rows),
+        }
     } else {
         done.bind(&mut params);
         others.bind(&mut params);
         removed.bind(&mut params);
         params.push((&others.failed, Type::BOOL_ARRAY));
-        &store.sql.settle_mixed
+        if positions.is_empty() { &store.sql.settle_mixed } else { &store.sql.settle_mixed_as }
     };
+    if !positions.is_empty() {
+        positions.bind(&mut params);
+    }
 
     let session = store.sessions.session().await?;
     let rows = session.query(sql.of(fence), &params).await?;
@@ -95,6 +103,8 @@ struct Batch<'a> {
     done: Rows<'a>,
     others: Columns<'a>,
     removed: Removals<'a>,
+    /// Of rows among `done` and `others`.
+    positions: Positions,
 }
 
 impl<'a> Batch<'a> {
@@ -103,8 +113,11 @@ impl<'a> Batch<'a> {
         ascending.sort_unstable_by_key(|verdict| verdict.row.seq);
         let mut batch = Self::default();
         for verdict in ascending {
+            if let Change::DeliveredAs(position) = &verdict.change {
+                batch.positions.push(verdict.row.seq, position);
+            }
             match (&verdict.change, verdict.expected) {
-                (Change::Done, Expected::FIRST) => batch.done.push(&verdict.row),
+                (Change::Done | Change::DeliveredAs(_), Expected::FIRST) => batch.done.push(&verdict.row),
                 (Change::Remove, expected) => {
                     batch.removed.rows.push(&verdict.row);
                     batch.removed.expected.push(expected);
@@ -175,7 +188,7 @@ struct Columns<'a> {
 impl<'a> Columns<'a> {
     fn push(&mut self, verdict: &'a Verdict) {
         let (attempts, delay, error) = match &verdict.change {
-            Change::Done | Change::Remove => (verdict.expected.attempts, None, None),
+            Change::Done | Change::DeliveredAs(_) | Change::Remove => (verdict.expected.attempts, None, None),
             Change::Retry { attempts, delay, error } => (*attempts, Some(*delay), error.as_deref()),
             Change::Hold { attempts, error }
             | Change::Rescued { attempts, error }

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use pillarbox_core::ownership::Fence;
 use pillarbox_core::store::{CANCELLED, RowSet, TableName};
 
+use crate::positions;
 use crate::rows::Alike;
 use crate::scope::Fetches;
 
@@ -153,6 +154,10 @@ macro_rules! statements {
             pub(crate) cancel: Intervention,
             pub(crate) retry_now: Intervention,
             $(pub(crate) $alike: ByDensity,)*
+            /// The statements of the same names without `as`, for rows that keep positions.
+            pub(crate) settle_done_as: ByDensity,
+            pub(crate) settle_mixed_as: Fenced,
+            pub(crate) complete_as: Fenced,
         }
 
         impl Sql {
@@ -163,6 +168,7 @@ macro_rules! statements {
                         .replace("{failed}", FAILED)
                         .replace("{fingerprint}", FINGERPRINT)
                         .replace("{event_is_named}", EVENT_IS_NAMED)
+                        .replace("{and_position}", "")
                 };
                 let fenced = |text: &str| {
                     let under = |of_the_node, of_the_row| {
@@ -191,6 +197,9 @@ macro_rules! statements {
                     retry_now: Intervention::new(include_str!("../sql/retry_now.sql"), verb),
                     $($fenced: fenced(include_str!(concat!("../sql/", stringify!($fenced), ".sql"))),)*
                     $($alike: by_density(include_str!(concat!("../sql/", stringify!($alike), ".sql"))),)*
+                    settle_done_as: by_density(&with_position(include_str!("../sql/settle_done.sql"), &positions::assignment(7))),
+                    settle_mixed_as: fenced(&with_position(include_str!("../sql/settle_mixed.sql"), &positions::assignment(21))),
+                    complete_as: fenced(&with_position(include_str!("../sql/complete.sql"), r#", "delivered_as" = $7::text"#)),
                 }
             }
         }
@@ -203,12 +212,17 @@ statements! {
         probe evict free_partitions share give_partitions leave_partitions take_partitions membership free_rows counts
         backlog nodes partitions partition_owners blocked read_point read_point_next
         read_point_lowest read_point_set_aside read_point_raise record record_by_seq newest record_json pending count_pending
-        dead count_dead replay discard interventions purge inbox_consumers inbox_count inbox_purge channel ring states
+        dead count_dead replay discard interventions pause resume pauses count_paused purge inbox_consumers inbox_count inbox_purge channel ring states
         action_record action_end actions actions_purge;
     fenced:
         begin_attempt complete complete_removed settle_mixed;
     of_rows_alike:
         settle_done settle_removed
+}
+
+/// The form of a statement for rows that keep positions.
+fn with_position(text: &str, assignment: &str) -> String {
+    text.replace("{and_position}", assignment)
 }
 
 /// A table's name for SQL: quoted, and with its schema if one was configured.
@@ -280,6 +294,7 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{partition}", &qualified(table, &table.beside("partition")))
         .replace("{migration}", &qualified(table, &table.beside("migration")))
         .replace("{inbox}", &qualified(table, &table.beside("inbox")))
+        .replace("{pause}", &qualified(table, &table.beside("pause")))
         .replace("{audit}", &qualified(table, &table.beside("audit")))
         .replace("{inbox_age_index}", &format!("\"{}\"", table.beside("inbox_age_idx")))
         .replace("{event_pk}", &on_event("pkey"))
@@ -312,7 +327,9 @@ mod tests {
     fn no_placeholder_is_left_and_all_names_are_quoted() {
         let table = TableName::parse("Billing.orders").expect("valid");
         let sql = format!("{:?}", Sql::new(&table));
-        for placeholder in ["{event", "{node", "{partition", "{inbox", "{and_", "{fingerprint", "{event_is", "{is_"] {
+        for placeholder in
+            ["{event", "{node", "{partition", "{inbox", "{pause", "{and_", "{fingerprint", "{event_is", "{is_"]
+        {
             assert!(!sql.contains(placeholder), "{sql}");
         }
         assert!(sql.contains(r#"\"Billing\".\"orders\""#) && sql.contains(r#"\"Billing\".\"orders_node\""#), "{sql}");

@@ -9,8 +9,8 @@ use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
-    BegunAttempt, Fetch, Fetched, History, LeaseClock, NodeFigures, NodeStatus, RowId, Store, StoreInfo, TableName,
-    WakeUps, Writers,
+    BegunAttempt, Examine, Fetch, Fetched, History, Interventions, LeaseClock, NodeFigures, NodeStatus, RowId, Store,
+    StoreInfo, TableName, WakeUps, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
@@ -18,7 +18,7 @@ use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{
     PostgresOptions, claim, complete, fetch, inbox, insert, order, ownership, read_point, reclaim, rows, schema,
-    settle, share,
+    settle, share, upkeep,
 };
 
 /// An outbox in PostgreSQL (12 or later). Cheap to clone; all clones share their connections.
@@ -181,8 +181,8 @@ impl Store for PostgresStore {
         self.inner.sessions.call(operation::RAISE_READ_POINT, read_point::raise(&self.inner)).await
     }
 
-    async fn interventions(&self) -> Result<i64, StoreError> {
-        self.inner.sessions.call(operation::INTERVENTIONS, order::interventions(&self.inner)).await
+    async fn interventions(&self) -> Result<Interventions, StoreError> {
+        self.inner.sessions.call(operation::INTERVENTIONS, upkeep::interventions(&self.inner)).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -205,6 +205,12 @@ impl Store for PostgresStore {
 
     fn settles_in_parallel(&self) -> bool {
         true
+    }
+
+    fn examiner(&self, limit: Duration) -> Option<Arc<dyn Examine>> {
+        let sessions = self.inner.sessions.for_examination(limit).ok()?;
+        let store = Self::new(sessions, self.inner.table.clone(), self.inner.durable_marks);
+        Some(Arc::new(store))
     }
 
     async fn close(&self) {

@@ -1,2 +1,5 @@
--- How often operators have intervened.
-SELECT interventions FROM {partition} WHERE partition = 0
+-- How often operators have intervened, and what is paused: a row for each pause, or one without any.
+SELECT interventions, kind, name, paused_at, paused_until, paused_by, reason
+FROM {partition} LEFT JOIN {pause} ON paused_until IS NULL OR paused_until > {now}
+WHERE partition = 0
+ORDER BY kind DESC, name

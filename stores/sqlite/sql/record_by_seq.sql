@@ -1,5 +1,5 @@
 SELECT seq, event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, payload_bytes,
        content_type, headers, status, attempts, available_at, occurred_at, created_at, done_at, last_error, locked_by,
-       handler, replays, failures, unique_key
+       handler, replays, failures, unique_key, delivered_as
 FROM {event}
 WHERE seq = ?1

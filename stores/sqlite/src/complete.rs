@@ -36,6 +36,7 @@ pub(crate) struct Completions {
 #[derive(Debug)]
 struct Texts {
     done: Arc<str>,
+    done_as: Arc<str>,
     removed: Arc<str>,
 }
 
@@ -43,8 +44,10 @@ impl Completions {
     pub(crate) fn new(table: &TableName) -> Self {
         let texts = |mine: &str| {
             let file = |text: &str| render(table, &text.replace("{mine}", mine)).into();
+            let done = |position| file(&include_str!("../sql/complete.sql").replace("{and_position}", position));
             Texts {
-                done: file(include_str!("../sql/complete.sql")),
+                done: done(""),
+                done_as: done(", delivered_as = ?7"),
                 removed: file(include_str!("../sql/complete_removed.sql")),
             }
         };
@@ -62,7 +65,7 @@ impl Completions {
             Fence::Partition => &self.partition,
             Fence::Row => &self.row,
         };
-        let binds = vec![
+        let mut binds = vec![
             Bind::Text(Some(node.as_str())),
             Bind::Int(Some(row.seq)),
             Bind::Text(Some(row.event_id.as_str())),
@@ -70,8 +73,15 @@ impl Completions {
             Bind::Int(Some(expected.attempts.into())),
             Bind::Int(Some(expected.replays.into())),
         ];
-        let sql = Arc::clone(if *change == Change::Remove { &texts.removed } else { &texts.done });
-        let statements = vec![plain(UNMARK), Statement { sql, binds, reusable: true }];
+        let sql = match change {
+            Change::DeliveredAs(position) => {
+                binds.push(Bind::Text(Some(position.as_str())));
+                &texts.done_as
+            }
+            Change::Remove => &texts.removed,
+            _ => &texts.done,
+        };
+        let statements = vec![plain(UNMARK), Statement { sql: Arc::clone(sql), binds, reusable: true }];
         Command { action: Action::Complete { node, fence, verdict }, statements }
     }
 }

@@ -7,7 +7,7 @@ use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlitePool};
 use crate::SqliteOptions;
 
 /// Reads never wait for one another, but each of their connections is a thread and a cache.
-const READERS: u32 = 3;
+pub(crate) const READERS: u32 = 3;
 
 /// The time for which SQLite itself waits for a lock on the write connection. Short, because it sleeps ever longer between its
 /// attempts and starves beside a busy writer; `begin_immediate` waits around it.
@@ -43,10 +43,10 @@ pub(crate) fn writer(file: &Path, options: &SqliteOptions) -> SqlitePool {
 }
 
 /// The connections that read. In write-ahead mode they neither wait for the writer nor make it wait.
-pub(crate) fn readers(file: &Path, options: &SqliteOptions) -> SqlitePool {
+pub(crate) fn readers(file: &Path, options: &SqliteOptions, number: u32) -> SqlitePool {
     let connect = connect_options(file, options).pragma("query_only", "ON").busy_timeout(options.busy_timeout);
     SqlitePoolOptions::new()
-        .max_connections(READERS)
+        .max_connections(number)
         .test_before_acquire(false)
         .acquire_timeout(options.busy_timeout)
         .connect_lazy_with(connect)

@@ -57,9 +57,10 @@ struct Wanted<'f> {
     exclude: String,
     scope: Option<&'f Scope>,
     without_types: &'f [Box<str>],
+    without_handlers: &'f [Box<str>],
 }
 
-/// The placeholder in the statements for the condition that leaves out event types, if there are any to leave out.
+/// The placeholder in the statements for the conditions that leave out event types and handlers, if there are any to leave out.
 const TYPES: &str = "/* without_types */";
 
 impl<'f> Wanted<'f> {
@@ -78,18 +79,28 @@ impl<'f> Wanted<'f> {
             exclude: json::array(fetch.exclude.iter().copied()),
             scope,
             without_types: &fetch.without_types,
+            without_handlers: &fetch.without_handlers,
         }
     }
 
     fn select(&self, sql: &SqlStr, bound: i64, limit: usize) -> Select<'f> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let sql = if self.without_types.is_empty() {
+        // After the four that every statement binds, and the four of a scope.
+        let mut parameter = if self.scope.is_some() { 9 } else { 5 };
+        let mut conditions = String::new();
+        if !self.without_types.is_empty() {
+            conditions.push_str(&format!(" AND hex(event_type) NOT IN (SELECT value FROM json_each(?{parameter}))"));
+            parameter += 1;
+        }
+        if !self.without_handlers.is_empty() {
+            conditions.push_str(&format!(
+                " AND (handler IS NULL OR hex(handler) NOT IN (SELECT value FROM json_each(?{parameter})))"
+            ));
+        }
+        let sql = if conditions.is_empty() {
             sql.clone()
         } else {
-            // After the four that every statement binds, and the four of a scope.
-            let parameter = if self.scope.is_some() { 9 } else { 5 };
-            let condition = format!(" AND hex(event_type) NOT IN (SELECT value FROM json_each(?{parameter}))");
-            AssertSqlSafe(sql.as_str().replace(TYPES, &condition)).into_sql_str()
+            AssertSqlSafe(sql.as_str().replace(TYPES, &conditions)).into_sql_str()
         };
         let mut select =
             query(sql).bind(self.node.map(NodeId::as_str)).bind(self.exclude.clone()).bind(bound).bind(limit);
@@ -98,8 +109,8 @@ impl<'f> Wanted<'f> {
             select = select.bind(*scope.partitions.start()).bind(*scope.partitions.end());
             select = select.bind(json::keys(&scope.without)).bind(only);
         }
-        if !self.without_types.is_empty() {
-            select = select.bind(json::texts(self.without_types));
+        for names in [self.without_types, self.without_handlers].into_iter().filter(|names| !names.is_empty()) {
+            select = select.bind(json::texts(names));
         }
         select
     }

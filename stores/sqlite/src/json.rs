@@ -27,6 +27,15 @@ pub(crate) fn places<'a>(rows: impl IntoIterator<Item = &'a RowId>) -> String {
     })
 }
 
+/// A JSON array of `[seq, position]`.
+pub(crate) fn positions<'a>(rows: impl IntoIterator<Item = (i64, &'a str)>) -> String {
+    list(rows, |text, (seq, position)| {
+        write!(text, "[{seq},")?;
+        quote(text, position)?;
+        text.write_char(']')
+    })
+}
+
 /// A JSON array of the event ids of rows.
 pub(crate) fn events<'a>(rows: impl IntoIterator<Item = &'a RowId>) -> String {
     event_ids(rows.into_iter().map(|row| &row.event_id))
@@ -105,6 +114,7 @@ mod tests {
         let rows = [row(7, "é"), row(8, "\"\\\n")];
         assert_eq!(events(&rows), r#"["é","\"\\\u000a"]"#);
         assert_eq!((places([]).as_str(), places(&rows[..1]).as_str()), ("[]", r#"[[7,"é"]]"#));
+        assert_eq!(positions([(7, "s/1"), (8, "\"é")]), r#"[[7,"s/1"],[8,"\"é"]]"#);
         let [first, second] = rows;
         assert_eq!(partitions(&[]), "[]");
         assert_eq!(partitions(&[(first, 0), (second, 255)]), r#"[[7,0,"é"],[8,255,"\"\\\u000a"]]"#);

@@ -24,6 +24,7 @@ mod claim;
 mod complete;
 mod database;
 mod error;
+pub mod examine;
 mod fetch;
 mod inbox;
 mod insert;

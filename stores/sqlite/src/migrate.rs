@@ -21,8 +21,10 @@ const MIGRATIONS: Migrations<&str> = Migrations::new(&[
     Migration::new(9, 6, include_str!("../migrations/0009_replays.sql")),
     Migration::new(13, 6, include_str!("../migrations/0013_audit.sql")),
     Migration::new(14, 6, include_str!("../migrations/0014_inbox.sql")),
+    Migration::new(15, 6, include_str!("../migrations/0015_pause.sql")),
     Migration::new(16, 6, include_str!("../migrations/0016_failures.sql")),
     Migration::new(17, 6, include_str!("../migrations/0017_unique_key.sql")),
+    Migration::new(19, 6, include_str!("../migrations/0019_delivered_as.sql")),
 ]);
 
 const TABLE: &str = include_str!("../sql/migration_table.sql");
@@ -47,6 +49,14 @@ pub(crate) fn script(table: &TableName) -> String {
     script.join("\n\n") + "\n"
 }
 
+/// The statement that creates an index of this name, as the steps leave it.
+pub(crate) fn create_index(table: &TableName, name: &str) -> Option<String> {
+    let (script, named) = (script(table), format!("INDEX \"{name}\" ON "));
+    let create = script.split(';').rfind(|statement| statement.contains(&named))?;
+    let lines: Vec<&str> = create.lines().map(str::trim).filter(|line| !line.starts_with("--")).collect();
+    Some(lines.join(" ").trim().to_owned() + ";")
+}
+
 /// Takes the steps that are missing. The open transaction holds the write lock, so that others wait and then find
 /// nothing to do.
 pub(crate) async fn migrate(session: &mut Session<'_>) -> Result<(), Failure> {
@@ -69,7 +79,7 @@ async fn refuse_foreign(session: &mut Session<'_>) -> Result<(), Failure> {
     }
     let event = table.event();
     let mut names: Vec<String> = INDEXES.iter().map(|index| format!("{event}_{index}")).collect();
-    names.extend(["node", "partition", "inbox", "audit"].map(|role| table.beside(role)));
+    names.extend(["node", "partition", "inbox", "pause", "audit"].map(|role| table.beside(role)));
     names.push(inbox_age(table));
     names.push(event.to_owned());
     if !ours {

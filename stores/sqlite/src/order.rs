@@ -63,8 +63,3 @@ pub(crate) async fn now(session: &mut Session<'_>) -> sqlx::Result<Timestamp> {
     let now = query_scalar(session.sql.now.clone()).fetch_one(&mut *session.connection).await?;
     Ok(Timestamp::from_micros(now))
 }
-
-/// The number of times that operators have intervened.
-pub(crate) async fn interventions(session: &mut Session<'_>) -> sqlx::Result<i64> {
-    query_scalar(session.sql.intervened.clone()).fetch_one(&mut *session.connection).await
-}

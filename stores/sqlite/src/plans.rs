@@ -44,12 +44,13 @@ const DEAD_SPAN: &str = "SEARCH outbox_event USING INDEX outbox_event_dead (seq>
 const SPAN: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
 /// Statements on events or messages, and how each finds them.
-const OF_EVENTS: [(&str, &[&str]); 35] = [
+const OF_EVENTS: [(&str, &[&str]); 36] = [
     ("backlog", &[READY, DUE, TIMED, DEAD_ONLY, READY]),
     ("blocked", &[HEADS, READY_ABOVE, A_HEAD_OF_KEY, TIMED, A_HEAD_OF_KEY, HEAD]),
     ("cancel", &[KEY]),
     ("check", &[READY, NO_MESSAGE]),
     ("claim", &[KEY]),
+    ("count_paused", &[READY, DUE]),
     ("counts", &[READY, TIMED, DEAD_ONLY, IDS, ALL]),
     ("dead", &[DEAD_ABOVE]),
     ("dead_count", &[DEAD]),
@@ -84,9 +85,9 @@ const OF_EVENTS: [(&str, &[&str]); 35] = [
 /// Statements on other tables, which hold a few rows.
 const OF_OTHERS: &str = "action_end action_record actions actions_purge intervene intervened leave_partitions migration_compatible migration_names migration_ours migration_version \
                          node_alive node_evict node_lease node_leave node_registered node_renew nodes owner_free owner_is \
-                         owner_probe owner_take reclaim_probe share_give share_seen share_take statistics_there";
+                         owner_probe owner_take pause_ended pause_found pauses reclaim_probe resume share_give share_seen share_take statistics_there";
 /// Statements without a plan: they insert values, read no table, or are of a table that only `ANALYZE` makes.
-const WITHOUT_A_PLAN: &str = "node_join now statistics_forget";
+const WITHOUT_A_PLAN: &str = "node_join now pause_write statistics_forget";
 
 /// Every statement, and how it finds events.
 fn expected() -> Vec<(String, Vec<&'static str>)> {
@@ -121,9 +122,9 @@ fn expected() -> Vec<(String, Vec<&'static str>)> {
             plans.push((due.as_str().to_owned(), [vec![DUE], heads.clone()].concat()));
         }
     }
-    for Settle { begin, done, ended, hold, refused, remove, retry } in [sql.settle, sql.settle_in_partition] {
-        plans
-            .extend([begin, ended, done, hold, refused, remove, retry].map(|sql| (sql.as_str().to_owned(), vec![KEY])));
+    for Settle { begin, done, done_as, ended, hold, refused, remove, retry } in [sql.settle, sql.settle_in_partition] {
+        let all = [begin, ended, done, done_as, hold, refused, remove, retry];
+        plans.extend(all.map(|sql| (sql.as_str().to_owned(), vec![KEY])));
     }
     plans
 }

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use pillarbox_core::ownership::{Fence, NodeId};
 use pillarbox_core::row::{Change, Expected, Verdict};
-use pillarbox_core::store::{BegunAttempt, RowId};
+use pillarbox_core::store::BegunAttempt;
 use sqlx::{SqlStr, SqliteConnection, query, query_scalar};
 
 use crate::json;
@@ -54,14 +54,18 @@ pub(crate) async fn settle(
     };
     let sql = session.sql.settle(by);
     let mut refused = HashSet::new();
-    let mut over: BTreeMap<Batch<'_>, Vec<&RowId>> = BTreeMap::new();
+    let mut over: BTreeMap<Batch<'_>, Vec<&Verdict>> = BTreeMap::new();
     for verdict in verdicts {
         let bound = |sql: &SqlStr| query(sql.clone()).bind(owner).bind(verdict.row.seq).bind(verdict.expected.attempts);
         let update = match &verdict.change {
-            Change::Done | Change::Remove => {
-                let kept = verdict.change == Change::Done;
+            Change::Done | Change::DeliveredAs(_) | Change::Remove => {
+                let kept = match verdict.change {
+                    Change::Remove => Kept::Nothing,
+                    Change::DeliveredAs(_) => Kept::Positions,
+                    _ => Kept::Rows,
+                };
                 let batch = (verdict.expected, kept, verdict.row.handler.as_deref());
-                over.entry(batch).or_default().push(&verdict.row);
+                over.entry(batch).or_default().push(verdict);
                 continue;
             }
             Change::Retry { attempts, delay, error } => {
@@ -85,14 +89,23 @@ pub(crate) async fn settle(
     }
     // Nearly all rows are delivered at the first attempt: one batch for them, and one for each other state. Of
     // events with several handlers, each handler's rows are a batch.
-    for (batch, rows) in over {
-        refused.extend(delivered(session.connection, sql, owner, batch, rows).await?);
+    for (batch, verdicts) in over {
+        refused.extend(delivered(session.connection, sql, owner, batch, verdicts).await?);
     }
     Ok(verdicts.iter().map(|verdict| verdict.row.seq).filter(|seq| refused.contains(seq)).collect())
 }
 
-/// What delivered rows have in common that are changed at once: their state before, whether they are kept, and their handler.
-type Batch<'v> = (Expected, bool, Option<&'v str>);
+/// What is kept of delivered rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kept {
+    Nothing,
+    Rows,
+    /// The rows, each with the position at which the receiver has its event.
+    Positions,
+}
+
+/// What delivered rows have in common that are changed at once: their state before, what is kept of them, and their handler.
+type Batch<'v> = (Expected, Kept, Option<&'v str>);
 
 /// Makes rows DONE, or deletes them, and returns those of which that cannot be.
 async fn delivered(
@@ -100,27 +113,42 @@ async fn delivered(
     sql: &Settle,
     owner: Option<&str>,
     (expected, kept, handler): Batch<'_>,
-    mut rows: Vec<&RowId>,
+    mut verdicts: Vec<&Verdict>,
 ) -> sqlx::Result<Vec<i64>> {
-    let change = async |connection: &mut SqliteConnection, rows: &[&RowId]| {
-        let change = query(if kept { sql.done.clone() } else { sql.remove.clone() }).bind(owner);
-        let change = change.bind(json::array(rows.iter().map(|row| row.seq))).bind(expected.attempts);
-        let change = change.bind(json::events(rows.iter().copied())).bind(handler).bind(expected.replays);
+    let change = async |connection: &mut SqliteConnection, verdicts: &[&Verdict]| {
+        let seqs = || json::array(verdicts.iter().map(|verdict| verdict.row.seq));
+        let (change, rows) = match kept {
+            Kept::Nothing => (&sql.remove, seqs()),
+            Kept::Rows => (&sql.done, seqs()),
+            Kept::Positions => (&sql.done_as, json::positions(verdicts.iter().filter_map(|verdict| placed(verdict)))),
+        };
+        let change = query(change.clone()).bind(owner).bind(rows).bind(expected.attempts);
+        let change = change.bind(json::events(verdicts.iter().map(|verdict| &verdict.row)));
+        let change = change.bind(handler).bind(expected.replays);
         Ok::<_, sqlx::Error>(change.execute(connection).await?.rows_affected())
     };
     // Nearly always none is refused, and then their number says so. `RETURNING` would hand over every row that was changed.
     query("SAVEPOINT delivered").execute(&mut *connection).await?;
     let mut refused: Vec<i64> = Vec::new();
-    if change(&mut *connection, &rows).await? < rows.len() as u64 {
+    if change(&mut *connection, &verdicts).await? < verdicts.len() as u64 {
         query("ROLLBACK TO delivered").execute(&mut *connection).await?;
         let which = query_scalar(sql.refused.clone()).bind(owner);
-        let which = which.bind(json::places(rows.iter().copied())).bind(expected.attempts).bind(handler);
+        let which =
+            which.bind(json::places(verdicts.iter().map(|verdict| &verdict.row))).bind(expected.attempts).bind(handler);
         let which = which.bind(expected.replays);
         refused = which.fetch_all(&mut *connection).await?;
         let left_out: HashSet<i64> = refused.iter().copied().collect();
-        rows.retain(|row| !left_out.contains(&row.seq));
-        change(&mut *connection, &rows).await?;
+        verdicts.retain(|verdict| !left_out.contains(&verdict.row.seq));
+        change(&mut *connection, &verdicts).await?;
     }
     query("RELEASE delivered").execute(connection).await?;
     Ok(refused)
+}
+
+/// The place of a row, and the position that it keeps.
+fn placed(verdict: &Verdict) -> Option<(i64, &str)> {
+    match &verdict.change {
+        Change::DeliveredAs(position) => Some((verdict.row.seq, position.as_str())),
+        _ => None,
+    }
 }

@@ -120,11 +120,10 @@ macro_rules! statements {
 
 statements! {
     action_end action_record actions actions_purge
-    backlog blocked cancel check claim counts dead dead_count dead_discard dead_replay fetch_due fetch_ready fetch_times
+    backlog blocked cancel check claim count_paused counts dead dead_count dead_discard dead_replay fetch_due fetch_ready fetch_times
     identify intervene intervened interventions migration_compatible migration_names migration_ours migration_version newest node_alive
     node_evict node_join node_lease node_leave node_registered node_renew nodes now owner_free owner_is owner_probe
-    owner_take partitions partition_owners pending pending_count purge_delete purge_window reclaim_free reclaim_orphans reclaim_probe record record_by_seq record_json
-    inbox_consumers inbox_count inbox_purge release retry_now promote_due leave_partitions share_give share_seen share_take assign_partitions statistics_forget
+    owner_take partitions pause_ended pause_found pause_write pauses pending pending_count purge_delete purge_window reclaim_free reclaim_orphans reclaim_probe record record_by_seq record_json inbox_consumers inbox_count inbox_purge release resume retry_now promote_due leave_partitions share_give share_seen share_take assign_partitions statistics_forget partition_owners
     statistics_there written states
 }
 
@@ -144,6 +143,7 @@ pub(crate) struct Settle {
     pub(crate) begin: SqlStr,
     pub(crate) ended: SqlStr,
     pub(crate) done: SqlStr,
+    pub(crate) done_as: SqlStr,
     pub(crate) hold: SqlStr,
     pub(crate) refused: SqlStr,
     pub(crate) remove: SqlStr,
@@ -161,6 +161,7 @@ impl Settle {
             begin: failing(include_str!("../sql/attempt_begin.sql"), ["?5", "?2", "?6"]),
             ended: failing(include_str!("../sql/settle_ended.sql"), ["?4", "?10", "?5"]),
             done: file(include_str!("../sql/settle_done.sql")),
+            done_as: file(include_str!("../sql/settle_done_as.sql")),
             hold: failing(include_str!("../sql/settle_hold.sql"), ["?4", "?9", "?5"]),
             refused: file(include_str!("../sql/settle_refused.sql")),
             remove: file(include_str!("../sql/settle_remove.sql")),
@@ -300,7 +301,7 @@ pub(crate) fn render(table: &TableName, text: &str) -> String {
         sql = sql.replace(&format!("{{event_{index}}}"), &format!("\"{event}_{index}\""));
     }
     sql = sql.replace("{inbox_age}", &format!("\"{}\"", inbox_age(table)));
-    for role in ["node", "partition", "migration", "inbox", "audit"] {
+    for role in ["node", "partition", "migration", "inbox", "pause", "audit"] {
         sql = sql.replace(&format!("{{{role}}}"), &format!("\"{}\"", table.beside(role)));
     }
     sql.replace("{event}", &format!("\"{event}\"")).trim_end().to_owned()

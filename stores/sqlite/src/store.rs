@@ -1,5 +1,5 @@
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
-    BegunAttempt, Fetch, Fetched, LeaseClock, NodeFigures, NodeStatus, RowId, Store, StoreInfo, TableName, Writers,
-    operation,
+    BegunAttempt, Examine, Fetch, Fetched, Interventions, LeaseClock, NodeFigures, NodeStatus, RowId, Store, StoreInfo,
+    TableName, Writers, operation,
 };
 use pillarbox_core::write::{Action, Bind, Command, Dialect, Lookup, NewRow, Question, Statement};
 use pillarbox_sqlx::begin_immediate;
@@ -22,7 +22,7 @@ use crate::complete::{self, Completions};
 use crate::error::Failure;
 use crate::insert::Inserts;
 use crate::sql::Sql;
-use crate::{SqliteOptions, claim, database, fetch, migrate, order, ownership, reclaim, settle, share};
+use crate::{SqliteOptions, claim, database, fetch, migrate, order, ownership, reclaim, settle, share, upkeep};
 
 /// An outbox table in a SQLite database. Cheap to clone; all clones share the connections.
 #[derive(Clone)]
@@ -40,6 +40,8 @@ struct Inner {
     readers: SqlitePool,
     busy_timeout: Duration,
     lease_clock: LeaseClock,
+    file: PathBuf,
+    options: SqliteOptions,
 }
 
 impl SqliteStore {
@@ -70,21 +72,36 @@ impl SqliteStore {
         let address = file.display().to_string();
         check_place(file, &address)?;
         create(file);
-        let store = Self {
+        let store = Self::lazy(file, table, options, database::READERS);
+        store.connect().await?;
+        Ok(store)
+    }
+
+    /// A store that connects when it is first asked.
+    fn lazy(file: &Path, table: TableName, options: &SqliteOptions, readers: u32) -> Self {
+        Self {
             inner: Arc::new(Inner {
-                info: StoreInfo::new(Dialect::SQLITE, address, table.to_string()),
+                info: StoreInfo::new(Dialect::SQLITE, file.display().to_string(), table.to_string()),
                 sql: Sql::new(&table),
                 inserts: Inserts::new(&table),
                 completions: Completions::new(&table),
                 table,
                 writer: database::writer(file, options),
-                readers: database::readers(file, options),
+                readers: database::readers(file, options, readers),
                 busy_timeout: options.busy_timeout,
                 lease_clock: LeaseClock::default(),
+                file: file.to_owned(),
+                options: options.clone(),
             }),
-        };
-        store.connect().await?;
-        Ok(store)
+        }
+    }
+
+    pub(crate) fn file(&self) -> &Path {
+        &self.inner.file
+    }
+
+    pub(crate) fn table(&self) -> &TableName {
+        &self.inner.table
     }
 
     /// Opens the write connection, which creates the file and switches it to write-ahead mode.
@@ -320,8 +337,8 @@ impl Store for SqliteStore {
         self.read(operation::WRITERS, order::writers).await
     }
 
-    async fn interventions(&self) -> Result<i64, StoreError> {
-        self.read(operation::INTERVENTIONS, order::interventions).await
+    async fn interventions(&self) -> Result<Interventions, StoreError> {
+        self.read(operation::INTERVENTIONS, upkeep::interventions).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -335,6 +352,11 @@ impl Store for SqliteStore {
 
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
         self.write(operation::SETTLE, async |session| settle::settle(session, node, fence, verdicts).await).await
+    }
+
+    fn examiner(&self, limit: Duration) -> Option<Arc<dyn Examine>> {
+        let options = self.inner.options.clone().busy_timeout(limit);
+        Some(Arc::new(Self::lazy(&self.inner.file, self.inner.table.clone(), &options, 1)))
     }
 
     async fn close(&self) {

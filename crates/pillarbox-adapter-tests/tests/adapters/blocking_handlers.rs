@@ -52,7 +52,7 @@ fn follow_up(of: &Delivery) -> Result<Envelope, BoxError> {
 
 /// The row of an event, once that is delivered.
 async fn delivered(outbox: &Outbox, event: &Envelope) -> Result<Record, BoxError> {
-    assert_eq!(outbox.delivered(event.id().clone()).await?, EventEnd::Delivered);
+    assert_eq!(outbox.delivered(event.id().clone()).await?, EventEnd::Delivered { positions: Vec::new() });
     outbox.store().records(event.id().as_str()).await?.pop().ok_or_else(|| "no row".into())
 }
 

@@ -54,7 +54,8 @@ pub(crate) enum Bench {
     /// Write one event per transaction at a steady rate while they are delivered. Exit code 1 if writing or delivery
     /// falls behind.
     Steady(Measure<SteadyArgs>),
-    /// Measure the time from commit to handler: in the same process, on another node, and of rows that SQL alone inserts.
+    /// Measure the time from commit to handler: in the same process, on another node, and of rows that SQL alone inserts. And the time until
+    /// another process that waits for the delivery knows of it.
     Latency(Measure<LatencyArgs>),
     /// Write one event per transaction, flat out, while they are delivered from the table.
     Mixed(Measure<MixedArgs>),

@@ -37,7 +37,7 @@ const OF_YARDSTICK: &str = "of the yardstick";
 const OF_PLAIN: &str = "of `partitioned`";
 
 #[rustfmt::skip]
-pub(crate) const TARGETS: [Target; 24] = [
+pub(crate) const TARGETS: [Target; 25] = [
     target("cold drain, `single_node`", "drain single_node", RATIO, AtLeast(0.40), OF_YARDSTICK),
     target("cold drain, `partitioned`", PLAIN, RATIO, AtLeast(0.40), OF_YARDSTICK),
     target("the same: out of the order of their key", PLAIN, "/out_of_order", AtMost(0.0), "events"),
@@ -55,6 +55,7 @@ pub(crate) const TARGETS: [Target; 24] = [
     target("commit to handler, same process", "latency", "/hot_us/p99", AtMost(1_000.0), "µs, p99"),
     target("commit to handler, another node, woken", "latency", "/other_node_us/p99", AtMost(10_000.0), "µs, p99").given(WOKEN),
     target("commit to handler, rows inserted by SQL, looked for every 10 ms", "latency", "/foreign_us/p99", AtMost(20_000.0), "µs, p99"),
+    target("commit to `delivered`, in another process", "latency", "/delivered_us/p99", AtMost(20_000.0), "µs, p99"),
     target("business row with an event", "write", WRITE_RATIO, AtLeast(0.85), "of the row alone"),
     target("1,000 events in one write", "write", RATIO, AtLeast(0.60), OF_YARDSTICK),
     target("the engine alone", "overhead", RATE, AtLeast(1_000_000.0), "events/s"),

@@ -10,8 +10,10 @@ use crate::lab::{BenchDb, Rows, seconds_between};
 use crate::load::Load;
 use crate::meter::{Measured, Meter, Progress};
 use crate::nodes::{NodeSettings, Nodes};
+use crate::waiting::Waiting;
 use crate::writers::Writers;
 use pillarbox_program::progress::bar;
+use pillarbox_program::stopwatch::Latency;
 
 /// The time that the seconds of a run measure.
 pub(super) const SECONDS: &str = "from the first write to the last done_at, by the database's clock";
@@ -26,6 +28,8 @@ pub(super) struct Beside<'a> {
     pub(super) nodes: u8,
     pub(super) settings: NodeSettings,
     pub(super) path: Path,
+    /// True if another process waits for the delivery of each event.
+    pub(super) waited_for: bool,
 }
 
 /// The way in which a node learns of an event.
@@ -46,6 +50,8 @@ pub(super) struct Outcome {
     pub(super) rows: Rows,
     pub(super) fate: LossCount,
     pub(super) measured: Measured,
+    /// The time from commit to the answer in the process that waits.
+    pub(super) delivered: Latency,
     /// From the first write to the last `done_at`, by the database's clock.
     pub(super) seconds: f64,
     /// The time that the writers took.
@@ -62,20 +68,31 @@ impl Beside<'_> {
         let calls = Calls::new(load);
         let elsewhere = matches!(self.path, Path::Elsewhere { .. });
         let mut nodes = Nodes::open(&***lab, self.nodes, elsewhere).await?;
+        let store = if self.waited_for { Some(lab.another_store().await?) } else { None };
+        let waiting = match &store {
+            Some(store) => Some(Waiting::start(Arc::clone(store), load).await?),
+            None => None,
+        };
         let mut meter = Meter::start(&***lab, load.events, bar(load.events.into(), "delivered")).await?;
-        let ran = self.write_and_deliver(&calls, &mut nodes, &mut meter).await;
+        let ran = self.write_and_deliver(&calls, waiting.as_ref(), &mut nodes, &mut meter).await;
         nodes.stop().await;
+        if let (Some(waiting), Some(store)) = (&waiting, store) {
+            waiting.stop().await;
+            store.close().await;
+        }
         let (started, writing, done_by_then) = ran?;
         let measured = meter.finish().await?;
         let rows = lab.count().await?;
         let fate = LossCount::delivered(load, &calls, &rows, false);
         let seconds = seconds_between(started, rows.last_done_at);
-        Ok(Outcome { calls, rows, fate, measured, seconds, writing, done_by_then })
+        let delivered = waiting.map_or_else(Latency::default, |waiting| waiting.stopwatch.latency());
+        Ok(Outcome { calls, rows, fate, measured, delivered, seconds, writing, done_by_then })
     }
 
     async fn write_and_deliver(
         &self,
         calls: &Arc<Calls>,
+        waiting: Option<&Arc<Waiting>>,
         nodes: &mut Nodes,
         meter: &mut Meter<'_>,
     ) -> Result<(i64, Duration, u64), Failure> {
@@ -89,6 +106,7 @@ impl Beside<'_> {
         writers.guard.clone_from(&writer);
         writers.calls = Some(Arc::clone(calls));
         writers.rate = self.rate;
+        writers.waiting = waiting.cloned();
         let progress = || Progress { written: writers.written(), done: nodes.done() };
         let work = async {
             let writing = writers.run().await?;

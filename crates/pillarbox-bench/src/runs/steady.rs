@@ -14,7 +14,9 @@ pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, args: &SteadyArgs) 
     let (rate, writers) = (args.pace.rate, args.writers.writers);
     let path = if args.cold { Path::Elsewhere { woken: false } } else { Path::Memory };
     let settings = args.mode.into();
-    let ran = Beside { lab, load, writers, rate: Some(rate), nodes: args.nodes, settings, path }.run().await?;
+    let ran = Beside { lab, load, writers, rate: Some(rate), nodes: args.nodes, settings, path, waited_for: false }
+        .run()
+        .await?;
 
     let written_per_s = per_second(load.events.into(), ran.writing.as_secs_f64());
     let verdicts = vec![

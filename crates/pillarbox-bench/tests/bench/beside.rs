@@ -6,8 +6,16 @@ use serde_json::Value;
 
 const STEADY: [&str; 8] =
     ["cold", "commit_to_handler_us", "done_within_1s", "mode", "nodes", "rate", "writers", "written_per_s"];
-const LATENCY: [&str; 7] =
-    ["foreign_look_every_ms", "foreign_us", "hot_us", "other_node_is_woken", "other_node_us", "rate", "writers"];
+const LATENCY: [&str; 8] = [
+    "delivered_us",
+    "foreign_look_every_ms",
+    "foreign_us",
+    "hot_us",
+    "other_node_is_woken",
+    "other_node_us",
+    "rate",
+    "writers",
+];
 const MIXED: [&str; 8] = [
     "backlog_s",
     "commit_to_handler_us",
@@ -93,13 +101,14 @@ async fn latency_is_measured_here_and_on_another_node() {
         let report = ended.json();
         assert_keys(&report, without_yardstick().chain(&LATENCY));
         // 200 on each path.
-        assert_eq!((&report["events"], &report["duplicates"], &report["lost"]), (&600.into(), &0.into(), &0.into()));
+        assert_eq!((&report["events"], &report["duplicates"], &report["lost"]), (&800.into(), &0.into(), &0.into()));
         assert_eq!(report["other_node_is_woken"], woken);
-        for path in ["hot_us", "other_node_us", "foreign_us"] {
+        for path in ["hot_us", "other_node_us", "foreign_us", "delivered_us"] {
             let [p50, p99, max] = ["p50", "p99", "max"].map(|key| report[path][key].as_u64().unwrap());
             assert!(p50 <= p99 && p99 <= max, "{report}");
         }
         assert!(report["other_node_us"]["max"].as_u64() > Some(0), "{report}");
+        assert!(report["delivered_us"]["p50"].as_u64() > Some(0), "{report}");
     };
     fn latency(url: &str) -> Vec<&str> {
         [&["latency", "--json", "--store", url], PACE.as_slice()].concat()

@@ -47,9 +47,7 @@ async fn pages_of_each_list_are_measured() {
         }
     };
     fn console(url: &str) -> [&str; 12] {
-        [
-            "console", "--json", "--rows", "3000", "--pending", "100", "--dead", "100", "--pages", "3", "--store", url,
-        ]
+        ["console", "--json", "--rows", "3000", "--pending", "100", "--dead", "100", "--pages", "3", "--store", url]
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bench.db").to_str().unwrap().to_owned();

@@ -1,11 +1,12 @@
 use std::process::ExitCode;
 
 use pillarbox::event::Timestamp;
-use pillarbox::maintain::{DeadEvents, FailedAttempt, Record};
+use pillarbox::maintain::{DeadEvents, FailedAttempt, Record, Status};
 use serde::Serialize;
 
 use crate::args::Target;
 use crate::failure::Failure;
+use crate::pause;
 use crate::payload::{PayloadJson, base64, content_type};
 use crate::store;
 use pillarbox_program::report::{self, or_dash, plain};
@@ -19,12 +20,13 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     let event_id = event_id.unwrap_or_default();
     let read = store::on(target, async |store| {
-        Ok(match seq {
+        let records: Vec<Record> = match seq {
             Some(seq) => store.record(seq).await?.into_iter().collect(),
             None => DeadEvents::of(store).show(event_id).await?,
-        })
+        };
+        Ok((records, store.pauses().await?))
     });
-    let mut records: Vec<Record> = read.await?;
+    let (mut records, pauses) = read.await?;
     if records.is_empty() {
         return Err(seq.map_or_else(|| Failure::NoEvent(event_id.to_owned()), Failure::NoRow));
     }
@@ -37,7 +39,11 @@ pub(crate) async fn run(
     // One after the other: an event has a row for each of its handlers, if they have names.
     for (index, record) in records.iter().enumerate() {
         let gap = if index > 0 { "\n" } else { "" };
-        report::print_either(target.json, &Json::from(record), || format!("{gap}{}", text(record)))?;
+        let is_pending = [Status::New, Status::Retry].iter().any(|pending| pending.code() == record.status);
+        let paused =
+            if is_pending { pause::holding(&pauses, &record.event_type, record.handler.as_deref()) } else { None };
+        let json = Json { paused: paused.as_deref(), ..Json::from(record) };
+        report::print_either(target.json, &json, || format!("{gap}{}", text(record, paused.as_deref())))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -67,7 +73,10 @@ struct Json<'a> {
     done_at: Option<String>,
     last_error: Option<&'a str>,
     locked_by: Option<&'a str>,
+    delivered_as: Option<&'a str>,
     failures: Vec<FailureJson<'a>>,
+    /// The pause that a pending event waits for, in words.
+    paused: Option<&'a str>,
 }
 
 /// A failed attempt.
@@ -109,12 +118,14 @@ impl<'a> From<&'a Record> for Json<'a> {
             done_at: record.done_at.map(|time| time.to_string()),
             last_error: record.last_error.as_deref(),
             locked_by: record.locked_by.as_deref(),
+            delivered_as: record.delivered_as.as_deref(),
             failures: record.failures.iter().map(FailureJson::from).collect(),
+            paused: None,
         }
     }
 }
 
-fn text(record: &Record) -> String {
+fn text(record: &Record, paused: Option<&str>) -> String {
     let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
     let payload = record.payload.as_ref();
     let kind = payload.map(|payload| payload.content_type()).filter(|kind| !kind.is_empty());
@@ -137,6 +148,7 @@ fn text(record: &Record) -> String {
         ("occurred", time(record.occurred_at)),
         ("due", time(record.available_at)),
         ("ended", time(record.done_at)),
+        ("delivered as", or_dash(record.delivered_as.as_deref())),
         ("held by", or_dash(record.locked_by.as_deref())),
         ("headers", or_dash(record.headers.as_deref())),
         ("content type", or_dash(kind)),
@@ -149,7 +161,8 @@ fn text(record: &Record) -> String {
         format!("attempt {attempts} at {at} on {}: {}", plain(node), plain(error))
     };
     let failures = record.failures.iter().map(|failed| ("failure", failure(failed)));
+    let paused = paused.map(|paused| ("waits for", paused.to_owned()));
     let lines: Vec<String> =
-        lines.into_iter().chain(failures).map(|(name, value)| format!("{name:<15} {value}")).collect();
+        lines.into_iter().chain(failures).chain(paused).map(|(name, value)| format!("{name:<15} {value}")).collect();
     lines.join("\n")
 }

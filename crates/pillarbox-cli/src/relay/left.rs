@@ -13,23 +13,24 @@ pub(super) struct Left {
     blocked: u64,
     delayed: u64,
     dead: u64,
+    paused: u64,
     other_nodes: usize,
 }
 
 impl From<Drained> for Left {
     fn from(drained: Drained) -> Self {
-        let Drained { due, blocked, delayed, dead, other_nodes, .. } = drained;
-        Self { due, blocked, delayed, dead, other_nodes }
+        let Drained { due, blocked, delayed, dead, paused, other_nodes, .. } = drained;
+        Self { due, blocked, delayed, dead, paused, other_nodes }
     }
 }
 
 impl Left {
     /// One line for people.
     pub(super) fn text(&self) -> String {
-        let Self { due, blocked, delayed, dead, other_nodes } = self;
+        let Self { due, blocked, delayed, dead, paused, other_nodes } = self;
         let due = if *due == 0 { "nothing due".to_owned() } else { format!("{due} due") };
         format!(
-            "left: {due}; {blocked} blocked behind a failing event, {delayed} delayed, {dead} dead; other nodes: {other_nodes}"
+            "left: {due}; {blocked} blocked behind a failing or paused event, {delayed} delayed, {dead} dead, {paused} paused; other nodes: {other_nodes}"
         )
     }
 }

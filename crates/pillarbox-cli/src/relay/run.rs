@@ -95,7 +95,8 @@ fn reports(running: &Arc<OnceLock<(Arc<dyn Store>, Outbox)>>) -> Reports {
     Arc::new(move || {
         let (store, outbox) = running.get()?;
         let info = store.info();
-        Some(vec![SourceReport::started(&*info.table, info, outbox.health(), Vec::new())])
+        let report = SourceReport::started(&*info.table, info, outbox.health(), Vec::new());
+        Some(vec![SourceReport { paused: outbox.paused(), ..report }])
     })
 }
 

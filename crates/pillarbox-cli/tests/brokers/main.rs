@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod config;
+mod doctor;
 mod endpoint;
 mod log;
 mod nats;
@@ -13,6 +14,7 @@ mod reload;
 mod restart;
 mod silent;
 mod start;
+mod traces;
 mod trouble;
 mod unavailable;
 mod webhooks;

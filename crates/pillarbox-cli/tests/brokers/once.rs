@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::endpoint::Endpoint;
-use crate::relay::{Shop, free_port, relay};
+use crate::nats;
+use crate::relay::{Shop, free_port, relay, run};
 
 /// A route to an endpoint of this machine.
 fn to(port: u16) -> String {
@@ -22,11 +23,37 @@ async fn it_ends_with_0_when_the_broker_has_everything() {
         let file = shop.configure(mode, &to(well.port));
         let ended = relay(&file, &["--once", "--deadline", "60s", "--json"]).await;
         assert_eq!(ended.code, Some(0), "{mode}: {ended:?}");
-        let left = json!({"due": 0, "blocked": 0, "delayed": 0, "dead": 0, "other_nodes": 0});
+        let left = json!({"due": 0, "blocked": 0, "delayed": 0, "dead": 0, "paused": 0, "other_nodes": 0});
         let said: Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(said, json!({"sources": [{"source": "shop", "left": left}]}));
         assert_eq!(shop.count("status = 1").await, 20, "{mode}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_row_keeps_the_position_of_its_event_in_the_stream() {
+    let server = nats::start().await;
+    let client = nats::client(&server, &["orders"]).await;
+    let shop = Shop::open().await;
+    shop.insert("order", 1, 20).await;
+    let route = format!(
+        "[publisher.nats]\nkind = \"nats\"\nurl = \"nats://relay:{}@{}\"\n\
+         [[route]]\nname = \"all\"\npublisher = \"nats\"\nto = \"orders\"\n",
+        nats::PASSWORD,
+        server.address()
+    );
+    let ended = relay(&shop.configure("partitioned", &route), &["--once", "--deadline", "60s"]).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let stored = nats::stored(&client).await;
+    assert_eq!(stored.len(), 20);
+    for (index, (id, _, _)) in stored.iter().enumerate() {
+        let position = format!("EVENTS/{}", index + 1);
+        assert_eq!(shop.count(&format!("event_id = '{id}' AND delivered_as = '{position}'")).await, 1, "{position}");
+    }
+    let (database, (id, _, _)) = (shop.database(), &stored[6]);
+    let shown = run(&["pending", "show", id, "--store", &database, "--json"]).await;
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    assert_eq!((&shown["status"], &shown["delivered_as"]), (&"DONE".into(), &"EVENTS/7".into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

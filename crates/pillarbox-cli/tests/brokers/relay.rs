@@ -83,7 +83,7 @@ impl Shop {
     }
 }
 
-fn pillarbox(args: &[&str]) -> Command {
+pub(crate) fn pillarbox(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pillarbox"));
     command.args(args).env_remove("PILLARBOX_STORE").env_remove("RUST_LOG").kill_on_drop(true).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());

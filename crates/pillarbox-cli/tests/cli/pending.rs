@@ -122,6 +122,16 @@ async fn retry_makes_due_what_waits_for_a_time() {
 }
 
 #[tokio::test]
+async fn show_tells_as_what_an_event_was_delivered() {
+    let (_folder, store) = outbox().await;
+    execute(&store, "UPDATE outbox_event SET delivered_as = 'ORDERS/1042' WHERE event_id = 'done'").await;
+    let shown = pending(&store, &["show", "done", "--json"]).json();
+    assert_eq!((&shown["status"], &shown["delivered_as"]), (&"DONE".into(), &"ORDERS/1042".into()));
+    let text = pending(&store, &["show", "done"]).stdout;
+    assert!(text.lines().any(|line| line == "delivered as    ORDERS/1042"), "{text}");
+}
+
+#[tokio::test]
 async fn cancel_ends_events_that_are_not_delivered_then() {
     let (_folder, store) = outbox().await;
     let one = pending(&store, &["cancel", "held", "dead", "--json"]);
@@ -129,6 +139,7 @@ async fn cancel_ends_events_that_are_not_delivered_then() {
     assert!(one.stderr.contains("event `dead` is DEAD, not pending; it was left alone"), "{}", one.stderr);
     let shown = pending(&store, &["show", "held", "--json"]).json();
     assert_eq!((&shown["status"], &shown["last_error"]), (&"CANCELLED".into(), &"cancelled by an operator".into()));
+    assert_eq!(shown["delivered_as"], Value::Null);
     assert_eq!(shown["locked_by"], Value::Null);
     let again = pending(&store, &["cancel", "held"]);
     assert!(again.stderr.contains("event `held` is CANCELLED, not pending"), "{}", again.stderr);

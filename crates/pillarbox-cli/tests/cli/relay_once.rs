@@ -23,7 +23,10 @@ async fn it_ends_with_0_when_nothing_due_is_left() {
         execute(&store, ROWS).await;
         let ended = run(&["relay", "--store", &store, "--mode", mode, "--once", "--deadline", "60s"]);
         assert_eq!((ended.code, ended.stdout.lines().count()), (Some(0), 3), "{mode}: {ended:?}");
-        assert!(ended.stderr.contains("left: nothing due; 0 blocked behind a failing event, 1 delayed"), "{ended:?}");
+        assert!(
+            ended.stderr.contains("left: nothing due; 0 blocked behind a failing or paused event, 1 delayed"),
+            "{ended:?}"
+        );
         assert_eq!(column(&store, DONE).await, ["a", "b", "c"], "{mode}");
         assert_eq!(column(&store, NODES).await, ["0"], "{mode}: it has left");
     }
@@ -39,7 +42,7 @@ async fn it_ends_with_3_at_the_deadline_if_something_due_is_left() {
     let ended = run(&[&args[..], &["--once", "--deadline", "500ms"]].concat());
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     assert_eq!(ended.code, Some(3), "{ended:?}");
-    let left = json!({"due": 3, "blocked": 0, "delayed": 1, "dead": 0, "other_nodes": 0});
+    let left = json!({"due": 3, "blocked": 0, "delayed": 1, "dead": 0, "paused": 0, "other_nodes": 0});
     assert_eq!(ended.json(), json!({"lines": 1, "left": left}));
     assert!(column(&store, DONE).await.is_empty());
     assert_eq!(column(&store, NODES).await, ["0"], "it has left");

@@ -18,7 +18,7 @@ async fn status_counts_the_backlog_and_every_row_if_asked() {
     let status = run(&["status", "--store", &file, "--json"]).json();
     assert_eq!(
         keys(&status),
-        ["dead", "delayed", "due", "nodes", "oldest_due_seconds", "partitions", "store", "table"],
+        ["dead", "delayed", "due", "nodes", "oldest_due_seconds", "partitions", "pauses", "store", "table"],
         "the history is not read unless asked for"
     );
     assert_eq!((&status["due"], &status["delayed"], &status["dead"]), (&2.into(), &1.into(), &1.into()));

@@ -1,7 +1,7 @@
 use std::ffi::OsString;
 
 use super::Given;
-use crate::keys::Keys;
+use crate::keys::{Keys, of_handler};
 use crate::{Error, Origin};
 
 /// The prefix of an outbox's variables, unless the program says otherwise.
@@ -21,6 +21,11 @@ pub(crate) fn environment(
         if keys.kind(&key).is_none() || variable_of(prefix, &key) != variable {
             return Err(unknown(keys, prefix, variable, &key));
         }
+        let key = match of_handler(&key) {
+            // A handler may have two underscores in its name, and no dot that a variable could spell.
+            Some((handler, setting)) => format!("handler.{}.{setting}", handler.replace('.', "__")),
+            None => key,
+        };
         let origin = Origin::Variable(variable.to_owned());
         let Some(text) = value.to_str() else {
             let (problem, remedy) = ("is not UTF-8".into(), "write it in UTF-8".into());
@@ -43,7 +48,7 @@ fn is_of_others(name: &str) -> bool {
             || name.ends_with("_PORT")
             || ["_TCP", "_UDP", "_SCTP"].iter().any(|protocol| name.contains("PORT_") && name.contains(protocol))
     };
-    name == "STORE" || name.starts_with("TEST_") || of_kubernetes()
+    name == "STORE" || name.starts_with("TEST_") || (!name.starts_with("HANDLER__") && of_kubernetes())
 }
 
 fn variable_of(prefix: &str, key: &str) -> String {
@@ -53,7 +58,7 @@ fn variable_of(prefix: &str, key: &str) -> String {
 fn unknown(keys: &Keys, prefix: &str, variable: &str, key: &str) -> Error {
     // A single underscore between section and setting is the commonest slip.
     let remedy = match keys.nearest(key).filter(|nearest| !keys.is_section(nearest)) {
-        Some(nearest) => format!("did you mean `{}`?", variable_of(prefix, nearest)),
+        Some(nearest) => format!("did you mean `{}`?", variable_of(prefix, &nearest)),
         None => format!("unset it: variables that begin with `{prefix}` are settings of the outbox"),
     };
     Error::Unknown { what: "variable", name: variable.to_owned(), origin: None, remedy }

@@ -54,7 +54,9 @@ impl Reader<'_> {
             };
             let origin = Origin::File { path: self.path.to_owned(), line: self.line(name.span().start) };
             match (value.get_ref(), self.keys.kind(&key)) {
-                (DeValue::Table(fields), None) if self.keys.is_section(&key) => self.section(&key, fields, given)?,
+                (DeValue::Table(fields), None) if section == "handler" || self.keys.is_section(&key) => {
+                    self.section(&key, fields, given)?;
+                }
                 (value, Some(kind)) => given.push(self.setting(key, kind, value, origin)?),
                 (_, None) => return Err(self.unknown(key, origin)),
             }

@@ -3,8 +3,10 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test's helpers fail as the test does")]
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use pillarbox_config::Settings;
+use pillarbox_config::{HandlerRetrySettings, HandlerSettings, RetryPolicyKind, Settings};
+use pillarbox_engine::handlers::Rate;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -25,8 +27,59 @@ fn keys() -> BTreeMap<String, Value> {
     keys
 }
 
-/// The rows of the document's tables: key, type, default.
+/// The rows of the document's tables that are not of handlers: key, type, default.
 fn rows() -> Vec<[&'static str; 3]> {
+    all_rows().into_iter().filter(|[key, ..]| !key.starts_with(OF_HANDLER)).collect()
+}
+
+/// The beginning of the keys of a handler.
+const OF_HANDLER: &str = "handler.NAME.";
+
+/// Every setting of a handler. A field that is added is missing here.
+fn handler_settings() -> HandlerSettings {
+    HandlerSettings {
+        timeout: Some(None),
+        concurrency: Some(1),
+        rate: Some(Rate::per_second(1)),
+        burst: Some(1),
+        retry: HandlerRetrySettings {
+            max_attempts: Some(1),
+            policy: Some(RetryPolicyKind::Fixed),
+            base: Some(Duration::ZERO),
+            cap: Some(Duration::ZERO),
+            multiplier: Some(1.0),
+            step: Some(Duration::ZERO),
+            jitter: Some(Duration::ZERO),
+            retry_on: Some(Vec::new()),
+            never_retry_on: Some(Vec::new()),
+        },
+    }
+}
+
+#[test]
+fn the_document_lists_every_key_of_a_handler_as_those_of_all() {
+    let all: BTreeMap<_, _> = all_rows().into_iter().map(|[key, kind, default]| (key, (kind, default))).collect();
+    let documented: Vec<_> = all.keys().filter_map(|key| key.strip_prefix(OF_HANDLER)).collect();
+    let mut expected = Vec::new();
+    for (name, value) in serde_json::to_value(handler_settings()).expect("JSON").as_object().expect("a tree") {
+        match value {
+            Value::Object(section) => expected.extend(section.keys().map(|field| format!("{name}.{field}"))),
+            _ => expected.push(name.clone()),
+        }
+    }
+    expected.sort_unstable();
+    assert_eq!(documented, expected);
+    for key in documented {
+        let (kind, default) = all[&*format!("{OF_HANDLER}{key}")];
+        assert_eq!(default, "", "{key}: what is not set is as the outbox has it");
+        if key.starts_with("retry.") {
+            assert_eq!(kind, all[key].0, "{key}");
+        }
+    }
+    assert_eq!(all["handler.NAME.timeout"].0, all["dispatch.handler_timeout"].0);
+}
+
+fn all_rows() -> Vec<[&'static str; 3]> {
     let cells = |line: &'static str| {
         let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
         let key = cells.next()?.trim_end_matches('`');

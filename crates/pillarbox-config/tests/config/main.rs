@@ -2,5 +2,6 @@
 
 mod defaults;
 mod documentation;
+mod handlers;
 mod setup;
 mod sources;

@@ -45,6 +45,19 @@ fn the_environment_wins_over_the_file_and_the_program_over_both() {
 }
 
 #[test]
+fn the_longest_pause_alone_makes_nodes_look_that_often() {
+    let pauses = |text| load(text, &[]).map(|settings| (settings.claim.min_interval, settings.claim.max_interval));
+    let ms = Duration::from_millis;
+    assert_eq!(pauses("[claim]\nmax_interval = '10ms'").expect("valid"), (ms(10), ms(10)));
+    assert_eq!(pauses("[claim]\nmax_interval = '1s'").expect("valid"), (ms(50), ms(1000)));
+    let contradiction = complaint("[claim]\nmax_interval = '10ms'\nmin_interval = '20ms'", &[]);
+    assert_eq!(
+        contradiction,
+        "setting `claim.min_interval` (outbox.toml, line 3) is 20ms; set a duration from 1ms to 10ms"
+    );
+}
+
+#[test]
 fn every_kind_of_value_is_read_from_either_source() {
     let text = "[wake_up]\nenabled = true\n[dispatch]\nunroutable = 'park 30s'\n[ownership]\nnode_name = '7'\n";
     let variables = [

@@ -40,7 +40,7 @@ fn one(finding: &Finding) -> Markup {
     html! {
         article.finding {
             h2 { span class={ "badge " (class) } { span aria-hidden="true" { (sign) } " " (word) } " " (finding.cause) " " code.id { (finding.code) } }
-            dl { dt { "Evidence" } dd { (finding.evidence) } dt { "Remedy" } dd { (finding.remedy) } }
+            dl { dt { "Evidence" } dd { (finding.evidence) } dt { "Remedy" } dd { (finding.remedy) @if let Some(text) = &finding.command { (command(text)) } } }
         }
     }
 }

@@ -251,6 +251,7 @@ impl Examine for Pinned {
             cause: "an open transaction keeps old rows".to_owned(),
             evidence: "pid 17 since <1 h>".to_owned(),
             remedy: "end it".to_owned(),
+            command: Some("select pg_terminate_backend(17)".to_owned()),
         };
         let not_checked = vec![("replication".to_owned(), "the privilege is missing".to_owned())];
         Examination { findings: vec![finding], not_checked, healthy: 12 }

@@ -28,6 +28,26 @@ impl Headers {
         self.0.insert(name.into(), value.into());
     }
 
+    /// The id of the trace that the event was written in: 32 hexadecimal digits, from the header `traceparent` of
+    /// [W3C Trace Context](https://www.w3.org/TR/trace-context/#traceparent-header). `None` without it, or if it has not the
+    /// shape of one.
+    ///
+    /// ```
+    /// let mut headers = pillarbox_core::event::Headers::new();
+    /// headers.insert("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+    /// assert_eq!(headers.trace_id(), Some("4bf92f3577b34da6a3ce929d0e0e4736"));
+    /// ```
+    #[must_use]
+    pub fn trace_id(&self) -> Option<&str> {
+        let mut parts = self.get("traceparent")?.split('-');
+        let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let is_hex = |text: &str, digits: usize| {
+            text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        let has_shape = is_hex(version, 2) && is_hex(trace, 32) && is_hex(span, 16) && is_hex(flags, 2);
+        (has_shape && trace.bytes().any(|digit| digit != b'0')).then_some(trace)
+    }
+
     /// True if there are no headers.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -62,7 +62,7 @@ impl Thread {
         let answer = call(delivery, &mut transaction);
         // The handler has ended; what follows is ours.
         drop(in_thread);
-        if !matches!(answer, Ok(Outcome::Done)) {
+        if !matches!(&answer, Ok(outcome) if outcome.is_delivered()) {
             // Before the answer, so that nothing stands in the way of the verdict.
             drop(transaction);
             return drop(self.answers.send(answer));
@@ -162,7 +162,9 @@ impl BegunTransaction for Begun {
             let answered = answer.await;
             drop(awaited);
             match answered {
-                Ok(Ok(Outcome::Done)) => Ok(Handling::Done(Box::new(Ready { task, completion, end }))),
+                Ok(Ok(outcome)) if outcome.is_delivered() => {
+                    Ok(Handling::Done { ready: Box::new(Ready { task, completion, end }), outcome })
+                }
                 Ok(other) => Ok(Handling::Otherwise(other?)),
                 Err(_) => Err(gone(task).await),
             }

@@ -8,7 +8,7 @@ use crate::error::BoxError;
 /// of it, such as one that sends it another way. To be told of DEAD events and leave them DEAD, use [`OnDead`].
 ///
 /// It is called once when the handler's retries are exhausted, or its error is not worth a retry, right after the last
-/// attempt. With [`Outcome::Done`] the event is DONE and keeps the handler's error in `last_error`, unless
+/// attempt. With [`Outcome::Done`] the event is DONE and keeps the handler's error in `last_error`, but no position, unless
 /// `delete_done` removes its row; with [`Outcome::Dead`], an
 /// error or a panic it is DEAD with both errors. Nothing of it is tried again. As a handler, it may run more than once for an
 /// event if its process or the database fails.

@@ -8,11 +8,40 @@ use crate::error::BoxError;
 pub enum Outcome {
     /// It is delivered.
     Done,
+    /// It is delivered, and the row keeps this text as the position at which the receiver has it: see [`delivered_as`](Self::delivered_as).
+    DeliveredAs(String),
     /// Not yet: it is snoozed, and delivered again after this long. It is not a failure and counts no attempt. A handler that
     /// failed and knows when to try again returns [`HandlerError::retry_after`], which counts one.
     Defer(Duration),
     /// It must not be tried again, for this reason.
     Dead(String),
+}
+
+impl Outcome {
+    /// It is delivered, and its receiver knows it by this text: a broker's offset, an id in an answer. The row keeps it in its column
+    /// `delivered_as`, where it is kept at all, and whoever waits for the delivery is told.
+    ///
+    /// A text that is no [`Position`](crate::row::Position), since it is longer than 300 bytes or has control characters, is not kept: the event is
+    /// delivered all the same, and the log says so.
+    ///
+    /// ```
+    /// use pillarbox_core::handle::{HandlerError, Outcome};
+    /// # async fn send(_: String) -> Result<u64, std::io::Error> { Ok(1) }
+    ///
+    /// async fn forward(payment: String) -> Result<Outcome, HandlerError> {
+    ///     let number = send(payment).await.map_err(HandlerError::retryable)?;
+    ///     Ok(Outcome::delivered_as(format!("payments/{number}")))
+    /// }
+    /// ```
+    pub fn delivered_as(position: impl Into<String>) -> Self {
+        Self::DeliveredAs(position.into())
+    }
+
+    /// True if the event is delivered.
+    #[must_use]
+    pub const fn is_delivered(&self) -> bool {
+        matches!(self, Self::Done | Self::DeliveredAs(_))
+    }
 }
 
 /// The return type of a handler: `()`, [`Outcome`], `Result<(), E>` or `Result<Outcome, E>`.

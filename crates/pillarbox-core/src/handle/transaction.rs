@@ -28,7 +28,7 @@ use crate::write::{
 ///
 /// `source` begins the transactions: a pool of a driver that the outbox can [write](crate::write::Connection) with. The handler takes its
 /// arguments as any other, and after them a [`HandlerTransaction`], for which every adapter has a short name. When it answers
-/// [`Outcome::Done`], its event is recorded as DONE on the same connection, and both are committed together. When it fails, defers or
+/// [`Outcome::Done`] or [`Outcome::delivered_as`], its event is recorded as DONE on the same connection, and both are committed together. When it fails, defers or
 /// gives up, all is rolled back, and the event is tried again or goes DEAD as usual.
 ///
 /// A node that is not the event's owner any more cannot commit: its transaction is rolled back, and the new owner's counts. Events that
@@ -152,7 +152,12 @@ pub trait BegunTransaction: Send {
 #[doc(hidden)]
 pub enum Handling {
     /// The event is delivered once this is committed.
-    Done(Box<dyn ReadyToCommit>),
+    Done {
+        /// The transaction.
+        ready: Box<dyn ReadyToCommit>,
+        /// The answer, which says that the event is delivered.
+        outcome: Outcome,
+    },
     /// It is not, and all was rolled back.
     Otherwise(Outcome),
 }
@@ -160,7 +165,7 @@ pub enum Handling {
 impl fmt::Debug for Handling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Done(_) => f.write_str("Done"),
+            Self::Done { outcome, .. } => f.debug_tuple("Done").field(outcome).finish(),
             Self::Otherwise(outcome) => f.debug_tuple("Otherwise").field(outcome).finish(),
         }
     }
@@ -317,7 +322,7 @@ where
             let place = Arc::new(Mutex::new(transaction));
             let lent = HandlerTransaction(Arc::clone(&place).lock_owned().await);
             let outcome = call(delivery, lent)?.await.into_outcome()?;
-            if outcome != Outcome::Done {
+            if !outcome.is_delivered() {
                 return Ok(Handling::Otherwise(outcome));
             }
             let transaction = Arc::try_unwrap(place).map_err(|_| {
@@ -325,7 +330,7 @@ where
                     "the handler has kept its transaction, so that it cannot be committed; drop it before the handler returns",
                 )
             })?;
-            Ok(Handling::Done(Box::new(Ready(transaction.into_inner()))))
+            Ok(Handling::Done { ready: Box::new(Ready(transaction.into_inner())), outcome })
         })
     }
 }

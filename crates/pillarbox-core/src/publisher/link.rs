@@ -1,7 +1,7 @@
 use std::fmt;
 use std::future::Future;
 
-use super::{PublishError, Receipt};
+use super::PublishError;
 
 use crate::lock::Mutex;
 
@@ -46,7 +46,7 @@ struct State<C> {
     made: u64,
     /// The number of attempts that have failed, and the failure of the last one.
     failed: u64,
-    failure: Receipt,
+    failure: Result<(), PublishError>,
     closed: bool,
 }
 
@@ -140,7 +140,7 @@ impl<C: Clone> State<C> {
         Ok(connection.map(|connection| Linked { connection, reused: true, number: self.made }))
     }
 
-    fn refuse_closed(&self) -> Receipt {
+    fn refuse_closed(&self) -> Result<(), PublishError> {
         if self.closed { Err(PublishError::unavailable("the publisher is closed")) } else { Ok(()) }
     }
 }

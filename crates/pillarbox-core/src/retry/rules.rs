@@ -126,6 +126,22 @@ impl Retry {
         self
     }
 
+    /// Selects the errors that are tried again by `filter`, in place of all that was said of errors before.
+    pub fn error_filter(mut self, filter: ErrorFilter) -> Self {
+        self.errors = Some(filter);
+        self
+    }
+
+    /// These rules, and those of `other` for what is not set here: the policy, the limit of attempts, the filter of errors.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            policy: self.policy.or(other.policy),
+            max_attempts: self.max_attempts.or(other.max_attempts),
+            errors: self.errors.or(other.errors),
+            failure: self.failure.or(other.failure),
+        }
+    }
+
     /// Checks that every setting is valid.
     ///
     /// # Errors
@@ -191,6 +207,19 @@ mod tests {
         assert_eq!(set.policy().map(|policy| policy.delay(2, &SystemRandom)), Some(Duration::from_secs(7)));
         assert_eq!(set.attempts(), Some(4));
         assert!(set.errors().is_some_and(|errors| errors.passes(std::iter::once(&std::fmt::Error as _), |_| false)));
+    }
+
+    #[test]
+    fn rules_are_laid_over_others_one_by_one() {
+        let second = Duration::from_secs(1);
+        let below = Retry::fixed(second).max_attempts(2).retry_on_named("busy");
+        let pause = |retry: &Retry| retry.policy().map(|policy| policy.delay(1, &SystemRandom));
+        let attempts = Retry::new().max_attempts(5).or(below.clone());
+        assert_eq!((pause(&attempts), attempts.attempts()), (Some(second), Some(5)));
+        assert!(attempts.errors().is_some_and(|errors| !errors.passes(std::iter::empty(), |_| false)));
+        let policy = Retry::fixed(3 * second).or(below);
+        assert_eq!((pause(&policy), policy.attempts()), (Some(3 * second), Some(2)));
+        assert!(Retry::new().or(Retry::fixed(Duration::ZERO)).check().is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::RowId;
+use super::{Position, RowId};
 
 /// The states of a row, as the table's `status` column holds them.
 ///
@@ -79,7 +79,7 @@ impl Verdict {
     #[must_use]
     pub fn failure(&self) -> Option<(u32, &str)> {
         match &self.change {
-            Change::Done | Change::Remove | Change::Retry { error: None, .. } => None,
+            Change::Done | Change::DeliveredAs(_) | Change::Remove | Change::Retry { error: None, .. } => None,
             Change::Retry { attempts, error: Some(error), .. } => {
                 (*attempts > self.expected.attempts).then_some((*attempts, error))
             }
@@ -95,6 +95,8 @@ impl Verdict {
 pub enum Change {
     /// DONE; the error of earlier attempts is cleared.
     Done,
+    /// As DONE, and the row keeps the position at which the broker has the event.
+    DeliveredAs(Position),
     /// DONE by a fallback, after the handler failed for good: the attempts and the last error are kept.
     Rescued {
         /// Failed handler calls, the last one included if it counted.
@@ -134,7 +136,7 @@ impl Change {
     #[must_use]
     pub const fn status(&self) -> Status {
         match self {
-            Self::Done | Self::Rescued { .. } | Self::Remove => Status::Done,
+            Self::Done | Self::DeliveredAs(_) | Self::Rescued { .. } | Self::Remove => Status::Done,
             Self::Retry { .. } | Self::Hold { .. } => Status::Retry,
             Self::Dead { .. } => Status::Dead,
         }
@@ -146,7 +148,7 @@ mod tests {
     use std::time::Duration;
 
     use super::Status::{self, Dead, Done, New, Retry};
-    use super::{Change, Expected, RowId, Verdict};
+    use super::{Change, Expected, Position, RowId, Verdict};
     use crate::event::EventId;
 
     #[test]
@@ -160,6 +162,7 @@ mod tests {
         for (change, failure) in [
             (Change::Done, None),
             (Change::Remove, None),
+            (Change::DeliveredAs(Position::new("s/1").expect("a position")), None),
             (retry(2, None), None),
             (retry(2, Some("no")), None),
             (retry(3, Some("no")), Some((3, "no"))),

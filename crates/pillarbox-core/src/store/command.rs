@@ -21,7 +21,7 @@ pub enum Action<'a> {
         node: &'a NodeId,
         /// The kind of its right to the row.
         fence: Fence,
-        /// The row, its expected state, and [`Change::Done`](crate::row::Change::Done) or [`Change::Remove`](crate::row::Change::Remove).
+        /// The row, its expected state, and the change that makes it DONE or removes it.
         verdict: &'a Verdict,
     },
     /// Nothing but the statements; only stores that have some ask for it.

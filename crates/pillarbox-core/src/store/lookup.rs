@@ -52,6 +52,7 @@ struct Columns {
     /// The column's own JSON, as text.
     failures: Option<String>,
     unique_key: Option<String>,
+    delivered_as: Option<String>,
 }
 
 impl Record {
@@ -100,6 +101,7 @@ impl Record {
             locked_by: record.locked_by,
             failures: FailedAttempt::column(&record.failures),
             unique_key: record.unique_key,
+            delivered_as: record.delivered_as,
         };
         // Text and numbers can always be written.
         serde_json::to_string(&columns).unwrap_or_default()
@@ -142,6 +144,7 @@ impl Record {
             locked_by: row.locked_by,
             failures: FailedAttempt::all_of(row.failures.as_deref()),
             unique_key: row.unique_key,
+            delivered_as: row.delivered_as,
         })
     }
 }
@@ -194,6 +197,7 @@ mod tests {
                 error: "\\ refused\n".to_owned(),
             }],
             unique_key: some("u \"1\""),
+            delivered_as: some("Grüße/1"),
         }
     }
 

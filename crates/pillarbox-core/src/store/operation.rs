@@ -73,6 +73,14 @@ pub const COUNT_PENDING: &str = "count pending events";
 pub const RETRY_NOW: &str = "retry pending events now";
 /// [`Upkeep::cancel`](super::Upkeep::cancel).
 pub const CANCEL: &str = "cancel pending events";
+/// [`Upkeep::pause`](super::Upkeep::pause).
+pub const PAUSE: &str = "pause an event type or a handler";
+/// [`Upkeep::resume`](super::Upkeep::resume).
+pub const RESUME: &str = "resume an event type or a handler";
+/// [`Upkeep::pauses`](super::Upkeep::pauses).
+pub const PAUSES: &str = "list what is paused";
+/// [`Upkeep::count_paused`](super::Upkeep::count_paused).
+pub const COUNT_PAUSED: &str = "count paused events";
 /// [`Upkeep::dead`](super::Upkeep::dead).
 pub const DEAD: &str = "list DEAD events";
 /// [`Upkeep::count_dead`](super::Upkeep::count_dead).
@@ -99,3 +107,5 @@ pub const END_ACTION: &str = "record the end of an action";
 pub const ACTIONS: &str = "list the actions";
 /// [`Upkeep::purge_actions`](super::Upkeep::purge_actions).
 pub const PURGE_ACTIONS: &str = "purge the audit table";
+/// [`Examine::examine`](super::Examine::examine).
+pub const EXAMINE: &str = "examine the database";

@@ -14,15 +14,23 @@ pub struct RowState {
     /// Of a DEAD row the error for which it was given up, of a DONE one the error that a fallback has ended, or [`CANCELLED`]. `None` while the
     /// row is pending.
     pub error: Option<String>,
+    /// Column `delivered_as`: the position at which the receiver has the event, if the handler has reported one.
+    pub delivered_as: Option<String>,
 }
 
 impl RowState {
     /// The state that a row's columns name. One of a number that this release does not know counts as pending, since
     /// nothing tells that its event is over.
     #[must_use]
-    pub fn new(event_id: EventId, handler: Option<Box<str>>, status: i64, error: Option<String>) -> Self {
+    pub fn new(
+        event_id: EventId,
+        handler: Option<Box<str>>,
+        status: i64,
+        error: Option<String>,
+        delivered_as: Option<String>,
+    ) -> Self {
         let status = Status::ALL.into_iter().find(|known| i64::from(known.code()) == status).unwrap_or(Status::New);
-        Self { event_id, handler, status, error }
+        Self { event_id, handler, status, error, delivered_as }
     }
 
     /// True if the row was [cancelled](super::Upkeep::cancel).
@@ -38,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_state_that_this_release_does_not_know_is_not_taken_for_an_end() {
-        let of = |status| RowState::new(EventId::from_stored("e"), None, status, None).status;
+        let of = |status| RowState::new(EventId::from_stored("e"), None, status, None, None).status;
         assert_eq!([0, 1, 2, 3].map(of), Status::ALL);
         assert!([-1, 4, i64::MAX].map(of).iter().all(|status| status.is_pending()));
     }

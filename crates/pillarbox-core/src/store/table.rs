@@ -76,7 +76,7 @@ impl TableName {
         &self.event
     }
 
-    /// A table beside it, without the schema: `node`, `partition`, `migration`, `inbox`, `audit`.
+    /// A table beside it, without the schema: `node`, `partition`, `migration`, `inbox`, `pause`, `audit`.
     #[must_use]
     pub fn beside(&self, role: &str) -> String {
         format!("{}_{role}", self.event.strip_suffix("_event").unwrap_or(&self.event))
@@ -84,10 +84,10 @@ impl TableName {
 
     /// All tables of the outbox, without the schema.
     #[must_use]
-    pub fn all(&self) -> [String; 6] {
-        let [node, partition, migration, inbox, audit] =
-            ["node", "partition", "migration", "inbox", "audit"].map(|role| self.beside(role));
-        [self.event.clone(), node, partition, migration, inbox, audit]
+    pub fn all(&self) -> [String; 7] {
+        let [node, partition, migration, inbox, pause, audit] =
+            ["node", "partition", "migration", "inbox", "pause", "audit"].map(|role| self.beside(role));
+        [self.event.clone(), node, partition, migration, inbox, pause, audit]
     }
 }
 

@@ -6,7 +6,7 @@ use auto_impl::auto_impl;
 use super::recent::status_name;
 use super::{
     AuditEntry, AuditedAction, Counts, DeadEvent, DeadFilter, EventFilter, EventPage, FailedAttempt, InboxConsumer,
-    NodeFigures, PendingEvent, PendingFilter, RowState,
+    NewPause, NodeFigures, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, RowState,
 };
 use crate::clock::Timestamp;
 use crate::error::StoreError;
@@ -125,10 +125,12 @@ pub trait Upkeep: Send + Sync {
     /// Makes rows due now that wait for a time: NEW ones that are delayed, and RETRY ones. Their state, attempts and error stay. Returns the
     /// `seq` of all that were RETRY, or NEW and delayed, in no order; the others are left alone.
     ///
-    /// A call that runs is not repeated: if it fails, the row waits for the time that follows from that failure.
+    /// A call that runs is not repeated: if it fails, the row waits for the time that follows from that failure, also if that is recorded
+    /// only after the row was made due.
     ///
     /// # Behavior
     /// - `retry_now_makes_waiting_rows_due`
+    /// - `retry_now_is_for_the_call_whose_failure_is_not_recorded_yet`
     /// - `retry_now_leaves_other_states_alone`
     async fn retry_now(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError>;
 
@@ -145,6 +147,30 @@ pub trait Upkeep: Send + Sync {
     /// - `cancel_and_settle_at_once_end_a_row_once`
     async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError>;
 
+    /// Pauses an event type or a handler, unless [as many as there can be](Pause::MOST) are. What is paused already keeps the time since
+    /// which it is. The pauses that have ended are deleted. Nodes notice by the [interventions](super::Store::interventions).
+    ///
+    /// # Behavior
+    /// - `pause_twice_updates_the_reason`
+    /// - `pause_ends_by_the_databases_clock`
+    /// - `pause_is_refused_beyond_a_thousand`
+    async fn pause(&self, pause: &NewPause) -> Result<PauseChange, StoreError>;
+
+    /// Ends a pause; false if there is none.
+    ///
+    /// # Behavior
+    /// - `resume_says_if_it_was_paused`
+    async fn resume(&self, kind: PauseKind, name: &str) -> Result<bool, StoreError>;
+
+    /// The pauses that have not ended, ascending by kind and name.
+    async fn pauses(&self) -> Result<Vec<Pause>, StoreError>;
+
+    /// The number of pending rows that are due and held by a pause. It reads all of those that are due.
+    ///
+    /// # Behavior
+    /// - `count_paused_counts_the_due_rows_that_pauses_hold`
+    async fn count_paused(&self) -> Result<u64, StoreError>;
+
     /// DEAD events that match, ascending by `seq`, at most `limit` of them with a `seq` above `above`.
     ///
     /// # Behavior
@@ -158,12 +184,13 @@ pub trait Upkeep: Send + Sync {
     /// - `count_dead_counts_what_dead_lists`
     async fn count_dead(&self, filter: &DeadFilter) -> Result<u64, StoreError>;
 
-    /// Makes DEAD rows NEW again: no attempts, no error, no end, due at once and owned by nobody. Their failed attempts are kept. Returns the `seq` of
+    /// Makes DEAD rows NEW again: no attempts, no error, no position, no end, due at once and owned by nobody. Their failed attempts are kept. Returns the `seq` of
     /// those that were DEAD, in no order; the others are left alone.
     ///
     /// # Behavior
     /// - `replay_makes_a_dead_event_new_and_due`
     /// - `replay_keeps_the_failed_attempts`
+    /// - `replay_clears_the_position`
     /// - `replay_leaves_other_states_alone`
     /// - `replay_goes_on_where_a_row_was_replayed_too_often_to_count`
     async fn replay(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError>;
@@ -334,6 +361,8 @@ pub struct Record {
     pub done_at: Option<Timestamp>,
     pub last_error: Option<String>,
     pub locked_by: Option<String>,
+    /// The position at which the receiver has the event, if its handler has reported one.
+    pub delivered_as: Option<String>,
     /// The last failed attempts, oldest first: at most [`FailedAttempt::KEPT`].
     pub failures: Vec<FailedAttempt>,
 }

@@ -10,6 +10,7 @@ mod probe;
 mod receipts;
 mod sink;
 mod transaction;
+mod uninterrupted;
 mod unique;
 mod writer;
 mod written;
@@ -36,6 +37,8 @@ pub use probe::{Found, Presence};
 pub use receipts::Receipts;
 pub use sink::CommitSink;
 pub use transaction::{Begin, Finish, Guarded, Transaction};
+#[doc(hidden)]
+pub use uninterrupted::Uninterrupted;
 #[doc(hidden)]
 pub use unique::Inserted;
 pub use unique::{ENDED, Skipped};

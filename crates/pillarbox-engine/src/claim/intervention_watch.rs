@@ -4,51 +4,110 @@ use std::time::Duration;
 use pillarbox_core::clock::Random;
 use pillarbox_core::ownership::Mode;
 use pillarbox_core::plants;
-use pillarbox_core::store::Store;
-use tokio::sync::watch;
+use pillarbox_core::store::{Interventions, Store};
+use tokio::sync::{Mutex, watch};
+use tokio::time::timeout;
 
 use crate::pause::jittered;
 use crate::queue::InFlight;
 use crate::tenure::Tenure;
 
-/// The longest time between two looks while something is in memory: operators are promised two seconds.
+/// The longest time between two looks while something is in memory or paused: operators are promised two seconds.
 const EVERY: Duration = Duration::from_millis(1900);
+/// The time for which a call waits for the look before it.
+const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Notices that operators have cancelled pending rows, or want them to be tried now, by the number of their interventions. What waits in
-/// memory is then read anew, and what sleeps there asks for its row.
-///
-/// A node with nothing in memory has nothing to notice, and asks nothing.
+/// Notices what operators do: by the number of their interventions that they have cancelled pending rows, or want them to be tried now, and
+/// by a list what they have paused. What waits in memory is then read anew, and what sleeps there asks for its row.
+#[derive(Debug)]
+pub(crate) struct Operators {
+    store: Arc<dyn Store>,
+    in_flight: Arc<InFlight>,
+    mode: Mode,
+    /// The number of interventions that were noticed.
+    known: Mutex<i64>,
+    /// Told of each change that was noticed.
+    noticed: watch::Sender<u64>,
+}
+
+impl Operators {
+    pub(crate) fn new(store: Arc<dyn Store>, in_flight: Arc<InFlight>, tenure: &Tenure) -> Self {
+        // As many had been counted before anything was read.
+        let known = Mutex::new(tenure.interventions);
+        Self { store, in_flight, mode: tenure.mode, known, noticed: watch::Sender::new(0) }
+    }
+
+    /// Tells of each change that is noticed from now on.
+    pub(crate) fn noticed(&self) -> watch::Receiver<u64> {
+        self.noticed.subscribe()
+    }
+
+    /// True if the database has not been asked for so long that it has to be before a call begins.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.in_flight.pauses().is_stale()
+    }
+
+    /// Asks the database before a call, unless somebody has since it [had to be](Self::is_stale). Where that fails or takes too long, the
+    /// call goes on: what it leads to could not be recorded either.
+    pub(crate) async fn look_before_a_call(&self) {
+        let looking = async {
+            let mut known = self.known.lock().await;
+            if self.is_stale() {
+                self.ask(&mut known).await;
+            }
+        };
+        if timeout(PATIENCE, looking).await.is_err() {
+            self.in_flight.pauses().set_stale(false);
+        }
+    }
+
+    /// Asks the database.
+    async fn look(&self) {
+        let mut known = self.known.lock().await;
+        self.ask(&mut known).await;
+    }
+
+    async fn ask(&self, known: &mut i64) {
+        let answer = self.store.interventions().await;
+        let pauses = self.in_flight.pauses();
+        pauses.set_stale(false);
+        // A failure shows where the table is read, and the next look makes up for it.
+        let Ok(Interventions { count, pauses: paused }) = answer else { return };
+        let is_paused_anew = pauses.set(paused) && !plants::is("pauses_unnoticed_in_memory");
+        let has_changed = count != *known && !plants::is("interventions_unnoticed_in_memory");
+        if !has_changed && !is_paused_anew {
+            return;
+        }
+        *known = count;
+        self.in_flight.begin_anew(self.mode == Mode::Ordered);
+        self.noticed.send_modify(|times| *times += 1);
+    }
+}
+
+/// Asks every two seconds what operators do, while something is in memory or paused. A node of which neither is so asks nothing: it has
+/// nothing to notice before its next call, and [asks before that](Operators::look_before_a_call).
 #[derive(Debug)]
 pub(crate) struct InterventionWatch {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) operators: Arc<Operators>,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) random: Arc<dyn Random>,
-    pub(crate) tenure: Tenure,
-    /// Told of each change that was noticed.
-    pub(crate) noticed: watch::Sender<u64>,
 }
 
 impl InterventionWatch {
     /// Runs until it is dropped.
     pub(crate) async fn run(self) {
-        // As many had been counted before anything was read.
-        let mut known = self.tenure.interventions;
+        let Self { operators, in_flight, random } = self;
         loop {
-            tokio::select! {
-                () = tokio::time::sleep(jittered(EVERY, &*self.random)) => {}
-                () = self.in_flight.intervened() => {}
-            }
-            if self.in_flight.is_empty() {
+            let is_told = tokio::select! {
+                () = tokio::time::sleep(jittered(EVERY, &*random)) => false,
+                () = in_flight.intervened() => true,
+            };
+            let pauses = in_flight.pauses();
+            if !is_told && pauses.is_empty() && in_flight.is_empty() {
+                pauses.set_stale(!plants::is("pauses_unnoticed_when_idle"));
                 continue;
             }
-            // A failure shows where the table is read, and the next look makes up for it.
-            let Ok(interventions) = self.store.interventions().await else { continue };
-            if interventions == known || plants::is("interventions_unnoticed_in_memory") {
-                continue;
-            }
-            known = interventions;
-            self.in_flight.begin_anew(self.tenure.mode == Mode::Ordered);
-            self.noticed.send_modify(|times| *times += 1);
+            operators.look().await;
         }
     }
 }

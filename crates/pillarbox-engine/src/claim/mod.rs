@@ -14,7 +14,7 @@ mod sweep;
 use std::time::Duration;
 
 use fetch_size::FetchSize;
-pub(crate) use intervention_watch::InterventionWatch;
+pub(crate) use intervention_watch::{InterventionWatch, Operators};
 pub(crate) use listener::listen;
 pub(crate) use ordered_poller::{OrderedPoller, ReadState};
 pub(crate) use passed_over::PassedOver;

@@ -134,9 +134,12 @@ impl OrderedPoller {
     fn follow_pauses(&mut self) {
         let now = Instant::now();
         let paused = self.cursor.paused(now);
-        if paused.resumed {
+        // Types that operators have paused are read all the same: what follows in their keys waits for them.
+        let left_out = self.in_flight.pauses().left_out();
+        if paused.resumed || left_out.version != self.state.left_out.version {
             self.start_over();
         }
+        self.state.left_out = left_out;
         (self.state.paused, self.state.paused_since) = (paused.types, Some(now));
     }
 

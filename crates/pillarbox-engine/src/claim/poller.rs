@@ -14,6 +14,7 @@ use super::passed_over::{PassedOver, Wanted};
 use super::sweep::{Found, Sweep};
 use super::{PATIENCE, ReadCursor, SLOW, promote_due};
 use crate::observe::Counters;
+use crate::operator_pauses::LeftOut;
 use crate::queue::{Class, FetchGuard, InFlight, Limits, Pushed, ReadyQueue};
 
 /// Reads pending rows into the cold queue, as many as fit, for as long as this node owns them.
@@ -53,14 +54,16 @@ impl Poller {
         loop {
             let job = self.job(&mut sweep).await;
             let paused = self.cursor.paused(Instant::now());
+            // What operators pause afterwards has memory begin anew once more.
             let begun_anew = self.in_flight.times_begun_anew();
+            let left_out = self.left_out(paused.types);
             let is_anew = std::mem::replace(&mut self.begun_anew, begun_anew) != begun_anew;
             if paused.resumed || is_anew {
                 sweep.start_over(Instant::now());
                 self.passed.start_over();
             }
             let (began, size) = (Instant::now(), self.cursor.size(job.room()));
-            match self.read(&mut sweep, job, size, paused.types, began).await {
+            match self.read(&mut sweep, job, size, left_out, began).await {
                 Ok(found) => {
                     self.cursor.succeeded(true).await;
                     if matches!(job, Job::Sweep(_)) {
@@ -75,6 +78,18 @@ impl Poller {
     /// True if all events are delivered in the order of the table.
     fn is_in_order(&self) -> bool {
         self.cursor.tenure.mode == Mode::Ordered
+    }
+
+    /// The types and handlers to leave in the table: those of `routes` that are paused, and those that operators have paused. Where all
+    /// events are delivered in the order of the table, what operators have paused is read: what follows waits for it.
+    fn left_out(&self, routes: Vec<Box<str>>) -> LeftOut {
+        let LeftOut { version, mut types, mut handlers } = self.in_flight.pauses().left_out();
+        if self.is_in_order() {
+            types.clear();
+            handlers.clear();
+        }
+        types.extend(routes);
+        LeftOut { version, types, handlers }
     }
 
     /// Waits for something to read and for room, and begins a sweep if none is under way.
@@ -133,13 +148,18 @@ impl Poller {
         sweep: &mut Sweep,
         job: Job,
         size: Limits,
-        paused_types: Vec<Box<str>>,
+        left_out: LeftOut,
         began: Instant,
     ) -> Result<bool, StoreError> {
         self.find_place(sweep);
         let (in_flight, complete) = (Arc::clone(&self.in_flight), self.cursor.complete());
         let fetching = in_flight.begin_fetch();
-        let fetch = self.aim(sweep, job, &fetching, size, paused_types);
+        if left_out.version != in_flight.pauses().version() {
+            sweep.start_over(Instant::now());
+            self.passed.start_over();
+            return Ok(true);
+        }
+        let fetch = self.aim(sweep, job, &fetching, size, left_out);
         let held = fetch.exclude.iter().min().copied();
         let Some(Fetched { mut rows, cut, next_due, .. }) = self.cursor.fetch(&fetch).await? else {
             drop(fetching);
@@ -188,14 +208,7 @@ impl Poller {
     }
 
     /// The fetch to make for a job.
-    fn aim(
-        &self,
-        sweep: &Sweep,
-        job: Job,
-        fetching: &FetchGuard<'_>,
-        size: Limits,
-        paused_types: Vec<Box<str>>,
-    ) -> Fetch {
+    fn aim(&self, sweep: &Sweep, job: Job, fetching: &FetchGuard<'_>, size: Limits, left_out: LeftOut) -> Fetch {
         // Behind the cursor only rows with a due time can be met again; a claim meets its own anywhere, since rows from
         // memory are its own as well.
         let fence = self.cursor.tenure.fence();
@@ -205,10 +218,10 @@ impl Poller {
             Job::Sweep(_) => sweep.above(),
             Job::Passed(wanted) => wanted.above,
         };
-        let mut without_types = paused_types;
+        let LeftOut { types: mut without_types, handlers: without_handlers, .. } = left_out;
         without_types.extend(self.passed.types(job.class()).map(Box::from));
         let Limits { rows: limit, bytes: max_bytes } = size;
-        Fetch { above, exclude, limit, max_bytes, scope: self.scope(), without_types }
+        Fetch { above, exclude, limit, max_bytes, scope: self.scope(), without_types, without_handlers }
     }
 
     /// Puts the rows of a fetch into the order of the table; false if they have to be read again. Rows whose time has come are read by that

@@ -84,7 +84,7 @@ const OF_SOME_MODES: [(&str, &[Mode], Differs); 6] = [
 ];
 
 /// All other settings of nodes, which a program that only writes lacks.
-const OF_NODES: [(&str, Differs); 20] = [
+const OF_NODES: [(&str, Differs); 21] = [
     ("claim.batch", |a, b| a.claim.batch != b.claim.batch),
     ("claim.min_interval", |a, b| a.claim.min_interval != b.claim.min_interval),
     ("claim.max_interval", |a, b| a.claim.max_interval != b.claim.max_interval),
@@ -97,6 +97,7 @@ const OF_NODES: [(&str, Differs); 20] = [
     ("retry.max_attempts", |a, b| a.retry.max_attempts != b.retry.max_attempts),
     ("settle.batch", |a, b| a.settle.batch != b.settle.batch),
     ("settle.delete_done", |a, b| a.settle.delete_done != b.settle.delete_done),
+    ("settle.keep_positions", |a, b| a.settle.keep_positions != b.settle.keep_positions),
     ("ownership.node_name", |a, b| a.ownership.node_name != b.ownership.node_name),
     ("ownership.lease", |a, b| a.ownership.lease != b.ownership.lease),
     ("purge.done_after", |a, b| a.purge.done_after != b.purge.done_after),

@@ -4,4 +4,4 @@ pub mod bytes;
 mod duration;
 
 pub(super) use duration::parse;
-pub use duration::{if_given, is_duration, or_never, span};
+pub use duration::{if_given, is_duration, never_if_given, or_never, span};

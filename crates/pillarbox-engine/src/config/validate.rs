@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn every_setting_out_of_range_is_named() {
         let ms = Duration::from_millis;
-        let table: [(&str, Change); 21] = [
+        let table: [(&str, Change); 22] = [
             ("purge.all_after", |c| c.purge.all_after = Some(Duration::ZERO)),
             ("purge.inbox_after", |c| c.purge.inbox_after = Some(Duration::ZERO)),
             ("purge.audit_after", |c| c.purge.audit_after = Some(Duration::ZERO)),
@@ -191,11 +191,12 @@ mod tests {
             ("metrics.prefix", |c| c.metrics.prefix = "shop".to_owned()),
             ("wake_up.enabled", |c| c.wake_up.enabled = true),
         ];
-        let of_nodes: [(&str, Change); 10] = [
+        let of_nodes: [(&str, Change); 11] = [
             ("claim.batch", |c| c.claim.batch = 7),
             ("dispatch.slow_after", |c| c.dispatch.slow_after = HOUR),
             ("retry.max_attempts", |c| c.retry.max_attempts = 3),
             ("settle.delete_done", |c| c.settle.delete_done = true),
+            ("settle.keep_positions", |c| c.settle.keep_positions = false),
             ("ownership.lease", |c| c.ownership.lease = HOUR),
             ("purge.done_after", |c| c.purge.done_after = None),
             ("purge.inbox_after", |c| c.purge.inbox_after = None),

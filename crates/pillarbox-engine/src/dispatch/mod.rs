@@ -6,4 +6,4 @@ mod worker;
 
 pub(crate) use crash_tracker::CrashTracker;
 pub(crate) use unknown::Unknown;
-pub(crate) use worker::{Completion, Worker};
+pub(crate) use worker::{Completion, Positions, Worker};

@@ -1,5 +1,6 @@
 mod attempt;
 mod in_place;
+mod positions;
 mod transaction;
 mod verdict;
 
@@ -10,16 +11,19 @@ use std::time::Duration;
 
 use futures_util::poll;
 use pillarbox_core::clock::Random;
-use pillarbox_core::handle::{BatchHandler, DeliveringNode, Outcome};
+use pillarbox_core::handle::{BatchHandler, DeliveringNode};
 use pillarbox_core::ownership::{Mode, PriorAttempt};
+use pillarbox_core::plants;
 use pillarbox_core::retry::RetryPolicy;
 use pillarbox_core::row::{Change, Status, Verdict};
 use pillarbox_core::store::{BegunAttempt, Row};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::positions::Positions;
 pub(crate) use self::transaction::Completion;
 use super::{CrashTracker, Unknown};
+use crate::claim::Operators;
 use crate::handlers::{Interceptors, Registered, Router, Target, Unroutable};
 use crate::observe::{Consequence, Failed, Slot, Telemetry, clean_error};
 use crate::queue::{Charge, InFlight, Item};
@@ -45,8 +49,7 @@ pub(crate) struct Worker {
     pub(crate) verdicts: mpsc::Sender<Verdict>,
     pub(crate) crashes: Arc<CrashTracker>,
     pub(crate) type_pause: TypePause,
-    /// Told when interventions of operators are noticed.
-    pub(crate) noticed: watch::Receiver<u64>,
+    pub(crate) operators: Arc<Operators>,
     /// Cancelled when the term ends: an event that waits in its place for another attempt waits no longer.
     pub(crate) ending: CancellationToken,
     /// The node that delivers, until it may no longer: handlers are told.
@@ -54,12 +57,13 @@ pub(crate) struct Worker {
     /// Cancelled when time is up: running handlers are dropped.
     pub(crate) abandon: CancellationToken,
     pub(crate) completion: Completion,
+    pub(crate) positions: Positions,
 }
 
 impl Worker {
     /// Handles events until the queue is closed and empty.
     pub(crate) async fn run(self: Arc<Self>, slot: Arc<Slot>) {
-        let mut noticed = self.noticed.clone();
+        let mut noticed = self.operators.noticed();
         loop {
             if self.tenure.mode == Mode::Ordered {
                 // What is noticed before an event is taken says nothing of it.
@@ -69,6 +73,7 @@ impl Worker {
             let mut delivering = pin!(async {
                 match self.tenure.mode {
                     Mode::Ordered => self.deliver_in_place(item, &slot, &mut noticed).await,
+                    _ if self.is_paused(&item.row).await => Some(self.leave_paused(&item)),
                     _ => Some(self.deliver(item, &slot).await),
                 }
             });
@@ -104,6 +109,20 @@ impl Worker {
             return true;
         }
         self.verdicts.send(verdict).await.is_ok()
+    }
+
+    /// True if no call with this row may begin, by what the database has told less than two seconds ago.
+    async fn is_paused(&self, row: &Row) -> bool {
+        if self.operators.is_stale() {
+            Box::pin(self.operators.look_before_a_call()).await;
+        }
+        self.in_flight.pauses().hold_row(row) && !plants::is("pauses_unnoticed_in_memory")
+    }
+
+    /// Leaves an event in the table that is paused.
+    fn leave_paused(&self, item: &Item) -> Delivered<'_> {
+        self.in_flight.leave_paused(item);
+        None.into()
     }
 
     /// An event has been decided about; false if the verdict does not count, since its handler was told to stop.
@@ -158,7 +177,9 @@ impl Worker {
             found.is_some_and(|(other, own)| std::ptr::eq(other, own))
                 && Some(handler.lane(&self.delivery(other))) == lane
         };
-        let same = |other: &Item| other.past == PriorAttempt::Clean && (lane.is_none() || is_same(other));
+        let pauses = self.in_flight.pauses();
+        let may_begin = |other: &Item| other.past == PriorAttempt::Clean && !pauses.hold_row(&other.row);
+        let same = |other: &Item| may_begin(other) && (lane.is_none() || is_same(other));
         let class = item.class;
         let mut items = vec![item];
         items.extend(self.in_flight.more(class, max - 1, same));
@@ -166,10 +187,9 @@ impl Worker {
         let call = items.first_mut().and_then(|item| item.charge.take());
         let (mut done, mut undecided) = (Vec::with_capacity(items.len()), Vec::new());
         for (item, attempt) in items.into_iter().zip(attempts) {
-            if let Attempt::Ended(Ok(Outcome::Done)) = attempt {
-                done.push(verdict_on(&item.row, Change::Done));
-            } else {
-                undecided.push(Undecided { item, registered, attempt });
+            match self.positions.delivered(&item.row, attempt) {
+                Ok(change) => done.push(verdict_on(&item.row, change)),
+                Err(attempt) => undecided.push(Undecided { item, registered, attempt }),
             }
         }
         let call = call.filter(|_| !undecided.is_empty());
@@ -193,6 +213,10 @@ impl Worker {
         }
         // Rows that have been through a crash run one at a time, so that no innocent one shares the next with its cause.
         let _alone = if attempts > 0 { Some(self.crashes.alone.lock().await) } else { None };
+        if attempts > 0 && self.tenure.mode != Mode::Ordered && self.is_paused(&item.row).await {
+            self.in_flight.leave_paused(&item);
+            return None;
+        }
         if let Some(error) = &error {
             let failed = Failed::new(&item.row, Some(attempts), Some(Duration::ZERO), error.clone());
             self.telemetry.failures.report(Consequence::Retried, failed);

@@ -8,7 +8,7 @@ use pillarbox_core::store::RowState;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::{EventEnd, WaitError};
+use super::{DeliveredAs, EventEnd, WaitError};
 
 /// The most events that are waited for at once.
 pub(super) const MOST: usize = 100_000;
@@ -43,6 +43,8 @@ struct State {
     entries: BTreeMap<EventId, Entry>,
     /// The entries by the time of their next look.
     schedule: BTreeSet<(Instant, EventId)>,
+    /// The number of the latest statement.
+    statement: u64,
     closed: bool,
 }
 
@@ -51,7 +53,24 @@ struct Entry {
     /// Since when the latest of those who wait does.
     since: Instant,
     next: Instant,
-    progress: watch::Sender<Progress>,
+    /// The latest statement that was sent before the latest of those who wait joined.
+    joined_after: u64,
+    progress: watch::Sender<Told>,
+}
+
+/// The state of an event, and the number of the statement that has found it.
+#[derive(Debug, Clone)]
+struct Told {
+    progress: Progress,
+    by: u64,
+}
+
+/// The events that a statement asks for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) ids: Vec<EventId>,
+    /// Its number, from 1.
+    statement: u64,
 }
 
 /// One who waits for an event; what it has asked for is forgotten when the last is dropped.
@@ -59,7 +78,9 @@ struct Entry {
 pub(super) struct Waiter<'a> {
     followed: &'a Followed,
     pub(super) id: EventId,
-    progress: Option<watch::Receiver<Progress>>,
+    /// The latest statement that was sent before. It may have read the event as it stood earlier, so its answer does not count.
+    joined_after: u64,
+    progress: Option<watch::Receiver<Told>>,
 }
 
 impl Followed {
@@ -71,35 +92,41 @@ impl Followed {
     pub(super) fn join(&self, id: EventId) -> Result<Waiter<'_>, WaitError> {
         let now = Instant::now();
         let mut state = self.state.lock();
-        let State { entries, schedule, closed } = &mut *state;
+        let State { entries, schedule, statement, closed } = &mut *state;
         if *closed {
             return Err(WaitError::Stopped);
         }
         if entries.len() >= MOST && !entries.contains_key(&id) {
             return Err(WaitError::TooMany);
         }
-        let new = || Entry { since: now, next: now, progress: watch::Sender::new(Progress::Unseen) };
+        let joined_after = *statement;
+        let new = || {
+            let progress = watch::Sender::new(Told { progress: Progress::Unseen, by: 0 });
+            Entry { since: now, next: now, joined_after, progress }
+        };
         let entry = entries.entry(id.clone()).or_insert_with(new);
         schedule.remove(&(entry.next, id.clone()));
-        (entry.since, entry.next) = (now, entry.next.min(now));
+        (entry.since, entry.next, entry.joined_after) = (now, entry.next.min(now), joined_after);
         schedule.insert((entry.next, id.clone()));
         let progress = Some(entry.progress.subscribe());
         drop(state);
         self.sooner.notify_one();
-        Ok(Waiter { followed: self, id, progress })
+        Ok(Waiter { followed: self, id, joined_after, progress })
     }
 
     /// Waits until it is time to look, and returns what to look for: at most as many events as one statement takes, the first that are due.
-    pub(super) async fn due(&self) -> Vec<EventId> {
+    pub(super) async fn due(&self) -> Asked {
         loop {
-            let (first, due) = {
-                let (state, now) = (self.state.lock(), Instant::now());
+            let first = {
+                let (mut state, now) = (self.state.lock(), Instant::now());
                 let due = state.schedule.iter().take_while(|(at, _)| *at <= now).take(IN_ONE_STATEMENT);
-                (state.schedule.first().map(|(at, _)| *at), due.map(|(_, id)| id.clone()).collect::<Vec<_>>())
+                let ids: Vec<EventId> = due.map(|(_, id)| id.clone()).collect();
+                if !ids.is_empty() {
+                    state.statement += 1;
+                    return Asked { ids, statement: state.statement };
+                }
+                state.schedule.first().map(|(at, _)| *at)
             };
-            if !due.is_empty() {
-                return due;
-            }
             match first {
                 None => self.sooner.notified().await,
                 Some(at) => {
@@ -112,26 +139,30 @@ impl Followed {
         }
     }
 
-    /// Tells those who wait for these events what the table has said of them.
-    pub(super) fn tell(&self, asked: &[EventId], rows: Vec<RowState>) {
+    /// Tells those who waited for these events when they were asked for how they stand.
+    pub(super) fn tell(&self, asked: &Asked, rows: Vec<RowState>) {
         let mut found: BTreeMap<EventId, Vec<RowState>> = BTreeMap::new();
         for row in rows {
             found.entry(row.event_id.clone()).or_default().push(row);
         }
         let (mut state, now) = (self.state.lock(), Instant::now());
         let State { entries, schedule, .. } = &mut *state;
-        for id in asked {
+        for id in &asked.ids {
             // Nobody waits for it any more.
             let Some(entry) = entries.get_mut(id) else { continue };
             schedule.remove(&(entry.next, id.clone()));
-            let progress = progress(found.remove(id).unwrap_or_default(), &entry.progress.borrow());
-            if matches!(progress, Progress::Ended(_)) {
-                entry.progress.send_replace(progress);
+            let progress = progress(found.remove(id).unwrap_or_default(), &entry.progress.borrow().progress);
+            let has_ended = matches!(progress, Progress::Ended(_));
+            entry.progress.send_replace(Told { progress, by: asked.statement });
+            let joined_since = entry.joined_after >= asked.statement;
+            if has_ended && !joined_since {
                 entries.remove(id);
                 continue;
             }
-            entry.progress.send_replace(progress);
-            entry.next = now + ((now - entry.since) / 100).clamp(SHORTEST, LONGEST);
+            // Whoever has joined since is to be asked for at once.
+            if !joined_since {
+                entry.next = now + ((now - entry.since) / 100).clamp(SHORTEST, LONGEST);
+            }
             schedule.insert((entry.next, id.clone()));
         }
     }
@@ -153,16 +184,22 @@ impl Followed {
 impl Waiter<'_> {
     /// The end of the event.
     pub(super) async fn end(&mut self) -> Result<EventEnd, WaitError> {
-        let ended = |progress: &Progress| matches!(progress, Progress::Ended(_));
+        let joined_after = self.joined_after;
+        let ended = |told: &Told| matches!(told.progress, Progress::Ended(_)) && told.by > joined_after;
         let Some(receiver) = &mut self.progress else { return Err(WaitError::Stopped) };
         match receiver.wait_for(ended).await.as_deref() {
-            Ok(Progress::Ended(end)) => Ok(end.clone()),
+            Ok(Told { progress: Progress::Ended(end), .. }) => Ok(end.clone()),
             _ => Err(WaitError::Stopped),
         }
     }
 
     pub(super) fn progress(&self) -> Progress {
-        self.progress.as_ref().map_or(Progress::Unseen, |receiver| receiver.borrow().clone())
+        let Some(receiver) = &self.progress else { return Progress::Unseen };
+        match &*receiver.borrow() {
+            // It is in the table, and has not been asked for since.
+            Told { progress: Progress::Ended(_), by } if *by <= self.joined_after => Progress::Pending,
+            told => told.progress.clone(),
+        }
     }
 }
 
@@ -193,12 +230,18 @@ fn progress(mut rows: Vec<RowState>, before: &Progress) -> Progress {
     }
     rows.sort_by(|one, other| one.handler.cmp(&other.handler));
     let cancelled = rows.iter().any(RowState::is_cancelled);
-    let dead = rows.into_iter().find(|row| row.status == Status::Dead);
-    Progress::Ended(match dead {
-        Some(RowState { handler, error, .. }) => EventEnd::Dead { handler, error: error.unwrap_or_default() },
-        None if cancelled => EventEnd::Cancelled,
-        None => EventEnd::Delivered,
-    })
+    if let Some(dead) = rows.iter().position(|row| row.status == Status::Dead) {
+        let RowState { handler, error, .. } = rows.swap_remove(dead);
+        return Progress::Ended(EventEnd::Dead { handler, error: error.unwrap_or_default() });
+    }
+    if cancelled {
+        return Progress::Ended(EventEnd::Cancelled);
+    }
+    let positions = rows.into_iter().filter_map(|RowState { handler, delivered_as, .. }| {
+        let position = delivered_as?;
+        Some(DeliveredAs { handler, position })
+    });
+    Progress::Ended(EventEnd::Delivered { positions: positions.collect() })
 }
 
 #[cfg(test)]

@@ -35,14 +35,14 @@ impl Follower {
         loop {
             let due = self.followed.due().await;
             let began = Instant::now();
-            match self.store.states(&due).await {
+            match self.store.states(&due.ids).await {
                 Ok(rows) => {
                     if pause.end() {
                         tracing::info!("the states of the events that are waited for can be read again");
                     }
                     self.followed.tell(&due, rows);
                     // At most half of the time is spent on asking, however slow the database and however many wait.
-                    let rest = if due.len() < IN_ONE_STATEMENT { APART } else { Duration::ZERO };
+                    let rest = if due.ids.len() < IN_ONE_STATEMENT { APART } else { Duration::ZERO };
                     sleep(began.elapsed().max(rest)).await;
                 }
                 Err(error) => {

@@ -13,7 +13,11 @@ pub use wait::{Wait, WaitAll, WaitError};
 #[non_exhaustive]
 pub enum EventEnd {
     /// Every handler has taken it, or its fallback has.
-    Delivered,
+    Delivered {
+        /// The positions that handlers have reported by [`Outcome::delivered_as`](pillarbox_core::handle::Outcome::delivered_as), in the order of
+        /// their names; empty if none has.
+        positions: Vec<DeliveredAs>,
+    },
     /// It was given up, by one handler at least: the first of them by name.
     Dead {
         /// The name of the handler, if it has one.
@@ -26,4 +30,13 @@ pub enum EventEnd {
     /// It was seen in the table, and is not there any more: a process that deletes what it has delivered has delivered it, or an operator
     /// has discarded it. Which of the two, nothing tells.
     Gone,
+}
+
+/// The position at which the receiver of one handler's event has it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DeliveredAs {
+    /// The name of the handler, if it has one.
+    pub handler: Option<Box<str>>,
+    /// The position, as the handler has reported it.
+    pub position: String,
 }

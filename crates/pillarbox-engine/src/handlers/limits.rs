@@ -1,96 +1,15 @@
 //! Limits of a handler: how many of its calls run at once, and how many of its events begin in a time. Both hold for a node.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use metrics::{Gauge, Unit};
-use pillarbox_core::error::ConfigError;
 use pillarbox_core::lock::Mutex;
 use tokio::time::Instant;
 
-use super::Router;
+use super::{Rate, Router};
 use crate::observe::MetricsFactory;
-
-/// A number of events in a time, such as 100 in a second. They are spread evenly: after each event the next one waits for its share of the
-/// time, unless a [burst](Self::burst) lets some follow each other.
-///
-/// ```
-/// use std::time::Duration;
-/// use pillarbox_engine::handlers::Rate;
-///
-/// let partner = Rate::per_minute(300).burst(10);
-/// let slow = Rate::new(1, Duration::from_secs(5));
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
-    events: u32,
-    period: Duration,
-    burst: Option<u32>,
-}
-
-/// The largest number of events in a period, and of a burst.
-const MOST: u32 = 1_000_000;
-const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// The time by which a timer is late. Without a burst of so much, a high rate would not be reached.
-const GRAIN: Duration = Duration::from_millis(10);
-
-impl Rate {
-    /// `events` in each `period`: 1 to 1,000,000 in 1 ms to one day.
-    #[must_use]
-    pub const fn new(events: u32, period: Duration) -> Self {
-        Self { events, period, burst: None }
-    }
-
-    /// `events` in each second.
-    #[must_use]
-    pub const fn per_second(events: u32) -> Self {
-        Self::new(events, Duration::from_secs(1))
-    }
-
-    /// `events` in each minute.
-    #[must_use]
-    pub const fn per_minute(events: u32) -> Self {
-        Self::new(events, Duration::from_secs(60))
-    }
-
-    /// The number of events that may follow each other at once after a time with fewer, 1 to 1,000,000. In any time there are never more
-    /// than the rate allows and the burst. Default: what the rate allows in 10 ms, at least 1.
-    #[must_use]
-    pub const fn burst(mut self, events: u32) -> Self {
-        self.burst = Some(events);
-        self
-    }
-
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
-        for (field, number) in [("handler.rate", self.events), ("handler.rate.burst", self.burst.unwrap_or(1))] {
-            if !(1..=MOST).contains(&number) {
-                return Err(ConfigError::new(field, format!("is {number}"), format!("set a number from 1 to {MOST}")));
-            }
-        }
-        if !(SHORTEST..=LONGEST).contains(&self.period) {
-            let problem = format!("is {} events in {:?}", self.events, self.period);
-            return Err(ConfigError::new("handler.rate", problem, "set a period from 1ms to one day"));
-        }
-        Ok(())
-    }
-
-    /// The time between two events, and how far ahead of it an event may be.
-    fn interval(&self) -> (Duration, Duration) {
-        let interval = (self.period / self.events.max(1)).max(Duration::from_nanos(1));
-        let grain = GRAIN.as_nanos() / interval.as_nanos();
-        let burst = self.burst.unwrap_or_else(|| u32::try_from(grain).unwrap_or(MOST)).clamp(1, MOST);
-        (interval, interval.saturating_mul(burst - 1))
-    }
-}
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} in {:?}", self.events, self.period)
-    }
-}
 
 /// A limited handler, as it is now. See [`Outbox::limits`](crate::run::Outbox::limits).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -342,27 +261,10 @@ mod tests {
             (Rate::per_second(100), 10 * MILLI, 1),
             (Rate::per_second(1000), MILLI, 10),
             (Rate::per_minute(60), 1000 * MILLI, 1),
-            (Rate::new(MOST, SHORTEST), Duration::from_nanos(1), MOST),
+            (Rate::new(1_000_000, MILLI), Duration::from_nanos(1), 1_000_000),
             (Rate::per_second(1000).burst(1), MILLI, 1),
         ] {
             assert_eq!(rate.interval(), (interval, interval * (burst - 1)), "{rate}");
-        }
-    }
-
-    #[test]
-    fn rates_that_cannot_be_are_refused() {
-        let zero = Duration::ZERO;
-        for (rate, field) in [
-            (Rate::per_second(0), "handler.rate"),
-            (Rate::per_second(MOST + 1), "handler.rate"),
-            (Rate::per_second(5).burst(0), "handler.rate.burst"),
-            (Rate::new(1, zero), "handler.rate"),
-            (Rate::new(1, LONGEST + MILLI), "handler.rate"),
-        ] {
-            assert_eq!(rate.check().map_err(|error| error.field()), Err(field), "{rate}");
-        }
-        for rate in [Rate::per_second(1), Rate::per_minute(MOST).burst(MOST), Rate::new(1, LONGEST)] {
-            assert_eq!(rate.check(), Ok(()), "{rate}");
         }
     }
 

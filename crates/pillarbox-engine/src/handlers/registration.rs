@@ -8,7 +8,7 @@ use pillarbox_core::event::{Decode, Envelope, Event};
 use pillarbox_core::handle::{EventHandler, Fallback, IntoBatchHandler, IntoHandler, OnDead, Route};
 use pillarbox_core::retry::Retry;
 
-use super::{Rate, Target};
+use super::{HandlerConfig, Rate, Target};
 use crate::handlers::Accepts;
 
 /// A handler with all that belongs to it: which events it takes, its name, how its failures are met.
@@ -41,11 +41,8 @@ pub struct Registration {
     pub(crate) route: Option<Route>,
     pub(crate) id: Option<Arc<str>>,
     pub(crate) target: Target,
-    pub(crate) retry: Retry,
+    pub(crate) config: HandlerConfig,
     pub(crate) accepts: Option<Accepts>,
-    pub(crate) timeout: Option<Option<Duration>>,
-    pub(crate) concurrency: Option<usize>,
-    pub(crate) rate: Option<Rate>,
     pub(crate) fallback: Option<Arc<dyn Fallback>>,
     pub(crate) on_dead: Option<Arc<dyn OnDead>>,
     /// Takes rows for named handlers, too.
@@ -120,11 +117,8 @@ impl Registration {
             route,
             id: None,
             target,
-            retry: Retry::new(),
+            config: HandlerConfig::default(),
             accepts: None,
-            timeout: None,
-            concurrency: None,
-            rate: None,
             fallback: None,
             on_dead: None,
             any: false,
@@ -216,7 +210,14 @@ impl Registration {
 
     /// Sets the retry rules for its failures. Rules that `retry` does not set are those of the outbox.
     pub fn retry(mut self, retry: Retry) -> Self {
-        self.retry = retry;
+        self.config.retry = retry;
+        self
+    }
+
+    /// Lays settings over its own: each that `config` sets replaces the one that was set before. Of the retry rules the policy, the limit of
+    /// attempts and the filter of errors are one setting each.
+    pub fn configured(mut self, config: &HandlerConfig) -> Self {
+        self.config.overlay(config);
         self
     }
 
@@ -225,13 +226,7 @@ impl Registration {
     /// attempt has failed. A [`blocking`](pillarbox_core::handle::blocking) handler cannot be dropped: its thread goes on. The same limit
     /// holds for each interceptor phase, the fallback and the observer, and for the begin and the commit of a handler's transaction.
     pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
-        let timeout = timeout.into();
-        let range = Duration::from_millis(1)..=Duration::from_secs(100 * 365 * 24 * 3600);
-        if let Some(wrong) = timeout.filter(|timeout| !range.contains(timeout)) {
-            let remedy = "set a duration from 1ms to 100 years, or None for no limit";
-            self.failure.get_or_insert(ConfigError::new("handler.timeout", format!("is {wrong:?}"), remedy));
-        }
-        self.timeout = Some(timeout);
+        self.config.timeout = Some(timeout.into());
         self
     }
 
@@ -243,11 +238,7 @@ impl Registration {
     ///
     /// A [`blocking`](pillarbox_core::handle::blocking) call that timed out does not count any more, though its thread goes on.
     pub fn concurrency(mut self, calls: usize) -> Self {
-        if calls == 0 {
-            let problem = ConfigError::new("handler.concurrency", "is zero", "set at least 1");
-            self.failure.get_or_insert(problem);
-        }
-        self.concurrency = Some(calls);
+        self.config.concurrency = Some(calls);
         self
     }
 
@@ -265,10 +256,7 @@ impl Registration {
     /// let partner = on_type("order.placed", notify_partner).concurrency(4).rate(Rate::per_second(100));
     /// ```
     pub fn rate(mut self, rate: Rate) -> Self {
-        if let Err(error) = rate.check() {
-            self.failure.get_or_insert(error);
-        }
-        self.rate = Some(rate);
+        self.config.rate = Some(rate);
         self
     }
 
@@ -306,16 +294,15 @@ impl Registration {
                 "leave out `for_any_name`, or register it for `Events::Others`",
             ));
         }
-        let is_limited = self.concurrency.is_some() || self.rate.is_some();
         if let Target::Batch { handler, .. } = &self.target
-            && is_limited
+            && self.config.is_limited()
             && handler.lanes() > 1
         {
             let problem =
                 "passes events on to several places, so a limit of all of them would let one hold up the others";
             return Err(ConfigError::new("handler", problem, "limit each place within the handler"));
         }
-        self.failure.clone().map_or_else(|| self.retry.check(), Err)
+        self.failure.clone().map_or_else(|| self.config.validate(), Err)
     }
 }
 
@@ -323,8 +310,7 @@ impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Registration");
         debug.field("route", &self.route).field("id", &self.id).field("target", &self.target);
-        debug.field("retry", &self.retry).field("timeout", &self.timeout).field("fallback", &self.fallback.is_some());
-        debug.field("concurrency", &self.concurrency).field("rate", &self.rate);
+        debug.field("config", &self.config).field("fallback", &self.fallback.is_some());
         debug.field("on_dead", &self.on_dead.is_some()).finish_non_exhaustive()
     }
 }

@@ -7,7 +7,7 @@ use pillarbox_core::hash::guarded::HashMap;
 use pillarbox_core::retry::{ErrorFilter, Retry};
 use pillarbox_core::store::Row;
 
-use super::{Limited, Limiter, Registration};
+use super::{HandlerConfig, Limited, Limiter, Registration};
 use crate::handlers::{Accepts, Recipient};
 
 /// Handlers contradict each other about who takes which events.
@@ -122,8 +122,9 @@ pub(crate) struct Router {
 impl Router {
     /// Adds a handler.
     pub(crate) fn add(&mut self, registration: Registration) -> Result<(), DuplicateHandler> {
-        let Registration { route, id, target, retry, accepts, timeout, fallback, on_dead, any, .. } = registration;
-        let limiter = Limiter::new(registration.concurrency, registration.rate).map(Arc::new);
+        let Registration { route, id, target, config, accepts, fallback, on_dead, any, .. } = registration;
+        let HandlerConfig { timeout, concurrency, rate, retry } = config;
+        let limiter = Limiter::new(concurrency, rate).map(Arc::new);
         let lanes = match &target {
             Target::One(_) => 1,
             Target::Batch { handler, .. } => handler.lanes(),

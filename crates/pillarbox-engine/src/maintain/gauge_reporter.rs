@@ -84,6 +84,7 @@ impl GaugeReporter {
         let Telemetry { meters, calls, .. } = &*self.telemetry;
         meters.memory(self.intake.depths(), self.intake.in_memory());
         meters.calls(calls.busy(Instant::now()));
+        meters.paused.report(&self.intake.pauses.list());
         self.limits.report();
     }
 
@@ -93,6 +94,12 @@ impl GaugeReporter {
         meters.nodes(&self.store.nodes().await?, node, self.mode);
         if self.mode == Mode::Partitioned {
             meters.partitions(&self.store.partitions().await?);
+        }
+        let pauses = self.store.pauses().await?;
+        meters.paused.report(&pauses);
+        if pauses != self.intake.pauses.list() {
+            // A node that has nothing to do has not asked.
+            self.intake.intervened.notify_one();
         }
         Ok(())
     }

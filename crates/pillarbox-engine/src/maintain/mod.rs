@@ -2,12 +2,14 @@
 
 mod dead;
 mod gauge_reporter;
+mod pauses;
 mod pending;
 mod purger;
 mod read_point;
 
 pub use dead::{Changed, DeadEvents};
 pub(crate) use gauge_reporter::GaugeReporter;
+pub use pauses::{PauseNote, Pauses};
 pub use pending::{PendingChange, PendingEvents};
 pub use purger::purge;
 pub(crate) use purger::{Purger, Task};

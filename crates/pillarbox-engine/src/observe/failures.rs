@@ -39,6 +39,8 @@ pub(crate) struct Failed {
     id: Option<EventId>,
     event_type: Box<str>,
     handler: Option<Box<str>>,
+    /// The trace that the event was written in, if any.
+    trace_id: Option<Box<str>>,
     /// The number of the attempt; `None` if no handler was called.
     attempt: Option<u32>,
     /// `None` if there is no other.
@@ -77,6 +79,7 @@ impl Failed {
             id: Some(row.event_id.clone()),
             event_type: row.event_type.clone(),
             handler: row.handler.clone(),
+            trace_id: row.headers.trace_id().map(Into::into),
             attempt,
             next_attempt_in,
             error,
@@ -90,6 +93,7 @@ impl Failed {
             id: None,
             event_type: "".into(),
             handler: None,
+            trace_id: None,
             attempt: None,
             next_attempt_in: None,
             error,
@@ -192,15 +196,38 @@ impl Consequence {
 impl Line {
     fn log(self) {
         let Self { consequence, events, failed } = self;
-        let Failed { seq, id, event_type, handler, attempt, next_attempt_in, error } = failed;
+        let Failed { seq, id, event_type, handler, trace_id, attempt, next_attempt_in, error } = failed;
         let (id, event_type) = (id.as_ref().map(EventId::as_str), Some(&*event_type).filter(|name| !name.is_empty()));
         let (handler, next_attempt_in) = (handler.as_deref(), next_attempt_in.map(tracing::field::debug));
+        let trace_id = trace_id.as_deref();
         // With several events, the one that is shown is the first of them.
         let message = consequence.sentence();
         if consequence == Consequence::Dead {
-            tracing::error!(events, id, seq, event_type, handler, attempt, next_attempt_in, error, "{message}");
+            tracing::error!(
+                events,
+                id,
+                seq,
+                event_type,
+                handler,
+                trace_id,
+                attempt,
+                next_attempt_in,
+                error,
+                "{message}"
+            );
         } else {
-            tracing::warn!(events, id, seq, event_type, handler, attempt, next_attempt_in, error, "{message}");
+            tracing::warn!(
+                events,
+                id,
+                seq,
+                event_type,
+                handler,
+                trace_id,
+                attempt,
+                next_attempt_in,
+                error,
+                "{message}"
+            );
         }
     }
 }

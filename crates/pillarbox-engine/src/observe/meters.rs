@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::MetricsFactory;
 use super::calls::Busy;
 use super::latencies::Latencies;
+use super::paused::PausedGauges;
 
 /// A handler call shorter than this is quick: to measure each of them would cost a noticeable part of what is measured.
 const QUICK: Duration = Duration::from_micros(50);
@@ -32,6 +33,7 @@ pub(crate) struct Meters {
     pub(crate) settle: Exchange,
     pub(crate) renewals_failed: Counter,
     pub(crate) backlog_failed: Counter,
+    pub(crate) paused: PausedGauges,
     /// From the commit of an event, or from when it was read if it had a due time, to the end of its call.
     pub(crate) latencies: Latencies,
     stamp: Arc<Stamp>,
@@ -107,6 +109,7 @@ impl Meters {
             ),
             renewals_failed: metrics_factory.counter("lease.renewal.failed", "Renewals of the lease that failed."),
             backlog_failed: metrics_factory.counter("backlog.failed", "Failed readings of the rows and nodes gauges."),
+            paused: PausedGauges::new(metrics_factory),
             latencies: Latencies::default(),
             stamp,
             hot_latency: latency("hot"),
@@ -187,6 +190,7 @@ impl Meters {
         self.active.set(0);
         self.memory((0, 0), 0);
         self.calls(Busy::default());
+        self.paused.inactive();
         let rows = [&self.due, &self.delayed, &self.dead, &self.oldest];
         let partitions = [&self.unowned_partitions, &self.partitions_pending, &self.partitions_most_pending];
         for unknown in rows.into_iter().chain(partitions).chain([&self.live_nodes, &self.owned_partitions]) {
@@ -278,6 +282,7 @@ mod tests {
     use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
     use super::*;
+    use pillarbox_core::clock::{SystemClock, SystemRandom};
     use pillarbox_core::event::Envelope;
     use pillarbox_core::store::StoreInfo;
     use pillarbox_core::write::{Dialect, NewRow};
@@ -294,8 +299,9 @@ mod tests {
     async fn all_calls_are_measured_until_they_are_quick_and_again_once_they_are_not() {
         let recorder = DebuggingRecorder::new();
         let info = StoreInfo::new(Dialect::MEMORY, "here", "outbox_event");
+        let stamp = Stamp::new(Arc::new(SystemClock), Arc::new(SystemRandom));
         let meters = metrics::with_local_recorder(&recorder, || {
-            Meters::new(&MetricsFactory::new("test", &info), std::iter::empty(), Arc::new(Stamp::system()))
+            Meters::new(&MetricsFactory::new("test", &info), std::iter::empty(), Arc::new(stamp))
         });
         let calls = async |seqs: std::ops::Range<i64>, takes: Duration| {
             for seq in seqs {

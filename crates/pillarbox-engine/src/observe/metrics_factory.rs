@@ -1,10 +1,12 @@
+use std::borrow::Cow;
+
 use metrics::{Counter, Gauge, Histogram, Label, Unit};
 use pillarbox_core::store::StoreInfo;
 
 /// Makes the handles of an outbox's metrics, once, when it is built: recording then looks nothing up.
 #[derive(Debug)]
 pub(crate) struct MetricsFactory<'a> {
-    prefix: &'a str,
+    prefix: Cow<'a, str>,
     labels: Vec<Label>,
 }
 
@@ -12,14 +14,19 @@ impl<'a> MetricsFactory<'a> {
     /// For the outbox on this table. Several outboxes of a process differ in their labels.
     pub(crate) fn new(prefix: &'a str, info: &StoreInfo) -> Self {
         let labels = vec![Label::new("database", info.address.clone()), Label::new("table", info.table.clone())];
-        Self { prefix, labels }
+        Self { prefix: Cow::Borrowed(prefix), labels }
+    }
+
+    /// The same, for metrics that are made later.
+    pub(super) fn to_owned(&self) -> MetricsFactory<'static> {
+        MetricsFactory { prefix: Cow::Owned(self.prefix.clone().into_owned()), labels: self.labels.clone() }
     }
 
     /// The same with another label.
     pub(crate) fn with(&self, name: &'static str, value: &str) -> Self {
         let mut labels = self.labels.clone();
         labels.push(Label::new(name, value.to_owned()));
-        Self { prefix: self.prefix, labels }
+        Self { prefix: self.prefix.clone(), labels }
     }
 
     fn name(&self, name: &str) -> String {

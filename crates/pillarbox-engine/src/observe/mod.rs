@@ -15,6 +15,7 @@ mod latencies;
 mod loops;
 mod meters;
 mod metrics_factory;
+mod paused;
 mod role;
 mod telemetry;
 

@@ -13,6 +13,7 @@ use super::keyed_queue::key_of;
 use super::quarantine::Quarantine;
 use super::registry::FetchGuard;
 use super::{Class, Intake, Item, Unrecorded, WorkQueue};
+use crate::operator_pauses::OperatorPauses;
 use crate::poll_schedule::PollSchedule;
 
 /// The key of all events where the table's order is kept.
@@ -74,6 +75,11 @@ impl InFlight {
         self.intake.begin_anew(in_order);
     }
 
+    /// What operators have paused.
+    pub(crate) fn pauses(&self) -> &Arc<OperatorPauses> {
+        &self.intake.pauses
+    }
+
     /// The number of times that memory has [begun anew](Self::begin_anew).
     pub(crate) fn times_begun_anew(&self) -> u64 {
         self.intake.registry.times_begun_anew()
@@ -84,7 +90,7 @@ impl InFlight {
         self.intake.registry.held() == 0
     }
 
-    /// Waits until an operator of this process has changed pending rows.
+    /// Waits until an operator of this process has changed pending rows, or what is paused.
     pub(crate) async fn intervened(&self) {
         self.intake.intervened.notified().await;
     }
@@ -196,6 +202,16 @@ impl InFlight {
         self.queue.recorded([(row.seq, false)]);
         if others {
             self.poll_schedule().wake_for(row.seq);
+        }
+    }
+
+    /// Leaves an event that is paused, and what waits behind it, in the table as they are. One that its last node may have died of still
+    /// says so there: any node may take the others.
+    pub(crate) fn leave_paused(&self, item: &Item) {
+        if self.fence == Fence::Row && item.is_announced() {
+            self.intake.registry.release([item.row.seq]);
+        } else {
+            self.leave(&item.row);
         }
     }
 

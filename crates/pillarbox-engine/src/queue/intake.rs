@@ -10,8 +10,11 @@ use pillarbox_core::write::{CommitSink, Found, NewRow, Presence, Written};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{HotTake, KeyedQueue, Notifier, ReadyQueue, Registry, ReleaseQueue, Reported, Unverified, WorkQueue};
+use super::{
+    Dropped, HotTake, KeyedQueue, Notifier, ReadyQueue, Registry, ReleaseQueue, Reported, Unverified, WorkQueue,
+};
 use crate::observe::{Counters, Telemetry};
+use crate::operator_pauses::OperatorPauses;
 use crate::poll_schedule::PollSchedule;
 
 /// Rows that one statement asks for at most. Beyond it they are delivered from the table.
@@ -56,7 +59,9 @@ pub(crate) struct Intake {
     pub(crate) notifier: Notifier,
     pub(crate) unverified: Unverified,
     pub(crate) reported: Reported,
-    /// Rung when an operator of this process has changed pending rows.
+    /// What operators have paused.
+    pub(crate) pauses: Arc<OperatorPauses>,
+    /// Rung when an operator of this process has changed pending rows, or what is paused.
     pub(crate) intervened: Notify,
     telemetry: Arc<Telemetry>,
     stamp: Arc<Stamp>,
@@ -76,6 +81,8 @@ enum Offered {
     NoRoom,
     /// It is in the table for whichever node reads it.
     Left,
+    /// It was taken, and stays in the table until its type or handler is resumed.
+    Paused,
     /// The cold path has it, or it is not there for this node.
     NotOurs,
 }
@@ -102,6 +109,7 @@ impl Intake {
             notifier: Notifier::new(wakes_others),
             unverified: Unverified::default(),
             reported: Reported::default(),
+            pauses: Arc::default(),
             intervened: Notify::new(),
             telemetry,
             stamp,
@@ -135,9 +143,14 @@ impl Intake {
         let term = self.term.write().unwrap_or_else(PoisonError::into_inner);
         let Some(Open { queue, .. }) = term.as_ref() else { return };
         self.registry.begin_anew();
-        let dropped = queue.drop_waiting(in_order);
-        let lowest = dropped.iter().min().copied();
-        self.registry.release(dropped);
+        let Dropped { mut read_anew, paused } = queue.drop_waiting(in_order, &self.pauses);
+        if self.hot_path == HotPath::Owned {
+            paused.into_iter().for_each(|row| self.hand_back(row));
+        } else {
+            read_anew.extend(paused.iter().map(|row| row.seq));
+        }
+        let lowest = read_anew.iter().min().copied();
+        self.registry.release(read_anew);
         // A fetch that has begun meanwhile has left out what was dropped.
         self.registry.begin_anew();
         drop(term);
@@ -270,6 +283,15 @@ impl Intake {
                 return Offered::NotOurs;
             }
         }
+        if self.pauses.hold(row.envelope().event_type(), row.handler()) {
+            // Whoever resumes it has all of the table read anew.
+            if holder.is_some() {
+                self.hand_back(row.id(seq));
+            } else {
+                self.registry.release([seq]);
+            }
+            return Offered::Paused;
+        }
         if presence != Presence::Unknown && ready.push_hot(Arc::new(Row::fresh(row, seq, self.stamp.now())), since) {
             Counters::add(&self.telemetry.counters.hot, 1);
             return Offered::Queued;
@@ -370,7 +392,7 @@ impl CommitSink for Intake {
         let since = Instant::now();
         for (row, seq) in rows.iter().zip(seqs.iter().copied()).filter(|(row, _)| !row.is_delayed()) {
             match self.offer(ready, node, row, seq, presence(row, seq), since) {
-                Offered::Queued => taken += 1,
+                Offered::Queued | Offered::Paused => taken += 1,
                 Offered::NoRoom => (taken, dropped) = (taken + 1, dropped + 1),
                 Offered::Left => {
                     dropped += u64::from(self.hot_path == HotPath::All);

@@ -17,10 +17,11 @@ use state::{Admission, Effect, KeyHash, Ready, Running, State, Suspected, Watche
 use super::ready_queue::PASSED_OVER;
 use super::{Class, Item, Limits, Shares};
 use crate::config::FailingKey;
+use crate::operator_pauses::OperatorPauses;
 use pillarbox_core::handle::{DeliveringNode, Path};
 use pillarbox_core::ownership::{Partitions, PriorAttempt};
 use pillarbox_core::plants;
-use pillarbox_core::row::Change;
+use pillarbox_core::row::{Change, Status};
 use pillarbox_core::store::{OrderKey, Row};
 
 /// The bounded queue between the table and the workers where the events of a key are delivered in their order.
@@ -39,10 +40,12 @@ use pillarbox_core::store::{OrderKey, Row};
 ///
 /// What waits behind an event counts as waiting for that event's class. If a class has [its share](Shares), its events are left in
 /// the table and with them what follows in their keys: then the key *is waited for*, until the table has been read anew for that class.
+/// In the same way a key is *held* behind an event that is paused, until an operator resumes it.
 #[derive(Debug)]
 pub(crate) struct KeyedQueue {
     state: Mutex<State>,
     shares: Arc<Shares>,
+    pauses: Arc<OperatorPauses>,
     /// The deliverer of the node, from which those of the partitions are derived.
     deliverer: Arc<DeliveringNode>,
     capacity: usize,
@@ -53,6 +56,8 @@ pub(crate) struct KeyedQueue {
 
 /// As many keys are waited for at most, which have events in the table of a class that has its share. Beyond, nothing further is read.
 const MOST_WAITED_FOR: usize = 100_000;
+/// As many keys are held at most. Beyond, nothing further is read until a type is resumed.
+const MOST_HELD: usize = 1_000_000;
 
 /// The origin of the rows of a fetch.
 #[derive(Debug, Clone, Copy)]
@@ -95,12 +100,13 @@ impl KeyedQueue {
         workers: usize,
         failing: FailingKey,
         shares: Arc<Shares>,
+        pauses: Arc<OperatorPauses>,
         deliverer: Arc<DeliveringNode>,
     ) -> Self {
         // So small that it takes more keys than there are workers to fill the memory: then those are what holds all up.
         let per_key = (capacity / (2 * workers)).clamp(1, (capacity / 4).max(1));
         let most_backlogged = workers.max(MOST_BACKLOGGED);
-        Self { state: Mutex::default(), shares, deliverer, capacity, per_key, most_backlogged, failing }
+        Self { state: Mutex::default(), shares, pauses, deliverer, capacity, per_key, most_backlogged, failing }
     }
 
     /// The division of workers and memory.
@@ -145,18 +151,23 @@ impl KeyedQueue {
         dropped
     }
 
-    /// Throws away what waits but for [what is announced](Item::is_announced) before it begins, and returns it. All of it is read again
-    /// from the lowest of it on, and nothing that a fetch under way brings is taken: it would overtake that.
+    /// Throws away what waits but for [what is announced](Item::is_announced) before it begins, unless that is paused or behind what is, and
+    /// returns it. All of it is read again from the lowest of it on, and nothing that a fetch under way brings is taken: it would overtake that.
     pub(crate) fn drop_waiting(&self) -> Vec<i64> {
         let mut state = self.state.lock();
         let state = &mut *state;
         let mut dropped = Vec::new();
+        let is_paused = |item: &Item| self.pauses.hold_row(&item.row);
         for key in state.keys.values_mut() {
-            key.waiting.retain(|item| keep(&mut dropped, item.is_announced(), item.row.seq));
+            let mut is_held = false;
+            key.waiting.retain(|item| {
+                is_held |= is_paused(item);
+                keep(&mut dropped, item.is_announced() && !is_held, item.row.seq)
+            });
         }
         state.ready.retain(|ready| match ready {
             Ready::Key(_) => true,
-            Ready::Lone(item) => keep(&mut dropped, item.is_announced(), item.row.seq),
+            Ready::Lone(item) => keep(&mut dropped, item.is_announced() && !is_paused(item), item.row.seq),
         });
         state.queued -= dropped.len();
         // What was to be read of keys apart from the others is read with them now.
@@ -164,6 +175,11 @@ impl KeyedQueue {
         let lowest = floors.chain(dropped.iter().copied()).min();
         if let Some(lowest) = lowest {
             state.free_from(lowest);
+        }
+        if !state.held.is_empty() {
+            // What they are held behind may be over, or resumed.
+            state.held.clear();
+            state.free_from(1);
         }
         state.assigned_during = state.fetch;
         state.failed_during = state.fetch;
@@ -239,7 +255,9 @@ impl KeyedQueue {
 
     fn takes_keys(&self) -> bool {
         let state = self.state.lock();
-        state.behind.len() < self.most_backlogged && state.waited_for.len() < MOST_WAITED_FOR
+        state.behind.len() < self.most_backlogged
+            && state.waited_for.len() < MOST_WAITED_FOR
+            && state.held.len() < MOST_HELD
     }
 
     /// Waits until the reader may have something to do, which may want room.
@@ -249,7 +267,10 @@ impl KeyedQueue {
 
     /// Nothing is passed over any more: all of it is read again.
     pub(crate) fn pass_nothing(&self) {
-        self.state.lock().waited_for.clear();
+        let mut state = self.state.lock();
+        state.waited_for.clear();
+        state.held.clear();
+        drop(state);
         self.shares.pass_nothing();
     }
 
@@ -262,7 +283,7 @@ impl KeyedQueue {
     }
 
     /// Queues rows in ascending order of `seq`. Returns those that it has no place for, which are in the table still; and of each class
-    /// that has its share, the rows which wait for it there, in ascending order as well.
+    /// that has its share, and of what [is paused](Class::PAUSED), the rows which wait for it there, in ascending order as well.
     pub(crate) fn push(
         &self,
         rows: impl IntoIterator<Item = (Arc<Row>, PriorAttempt)>,
@@ -276,7 +297,7 @@ impl KeyedQueue {
             let seq = row.seq;
             let class = self.shares.class(&row, Path::Cold);
             let item = Item { row, path: Path::Cold, since, past, class, charge: None, deliverer: None };
-            match state.take(item, source, self.per_key, &self.shares, &mut left_keys) {
+            match state.take(item, source, self.per_key, &self.shares, &self.pauses, &mut left_keys) {
                 Admission::Queued => continue,
                 Admission::Refused => {}
                 Admission::WaitsFor(class) => {
@@ -371,8 +392,7 @@ impl KeyedQueue {
     /// An event has been decided about: `change` is to be recorded, or it is `None` and the row was found to have changed.
     pub(crate) fn ended(&self, seq: i64, change: Option<&Change>) -> Decided {
         let mut state = self.state.lock();
-        let fails =
-            change.is_some_and(|change| !matches!(change, Change::Done | Change::Rescued { .. } | Change::Remove));
+        let fails = change.is_some_and(|change| change.status() != Status::Done);
         if fails && state.running.get(&seq).is_some_and(|running| running.told) {
             drop(state);
             return self.left(seq);

@@ -29,4 +29,4 @@ pub(crate) use reported::Reported;
 pub(crate) use shares::{Charge, Class, Classes, Limits, Shares};
 use unrecorded::Unrecorded;
 pub(crate) use unverified::Unverified;
-pub(crate) use work_queue::WorkQueue;
+pub(crate) use work_queue::{Dropped, WorkQueue};

@@ -7,7 +7,8 @@ use pillarbox_core::store::Row;
 use tokio::time::Instant;
 
 use super::class_queue::ClassQueue;
-use super::{Charge, Class, Shares};
+use super::{Charge, Class, Dropped, Shares};
+use crate::operator_pauses::OperatorPauses;
 
 /// The largest number of events for other places that a search for the events of a batch passes over.
 pub(super) const PASSED_OVER: usize = 1000;
@@ -41,7 +42,7 @@ pub(crate) struct Item {
 
 impl Item {
     /// True if it is announced in the table before it begins, which refuses what has changed there.
-    pub(super) fn is_announced(&self) -> bool {
+    pub(crate) fn is_announced(&self) -> bool {
         self.past != PriorAttempt::Clean
     }
 
@@ -225,17 +226,18 @@ impl ReadyQueue {
         self.shares.items.notify_one();
     }
 
-    /// Throws away what is queued but for [what is announced](Item::is_announced) before it begins, and returns it. If all events keep their
-    /// order, what is behind another one goes with it.
-    pub(crate) fn drop_waiting(&self, in_order: bool) -> Vec<i64> {
-        let mut dropped = Vec::new();
+    /// Throws away what is queued but for [what is announced](Item::is_announced) before it begins and is not paused, and returns it. If all
+    /// events keep their order, what is behind another one goes with it.
+    pub(crate) fn drop_waiting(&self, in_order: bool, pauses: &OperatorPauses) -> Dropped {
+        let mut dropped = Dropped::default();
         let mut state = self.state.lock();
         let State { hot, cold, .. } = &mut *state;
         for queue in [hot, cold] {
             queue.retain(|item| {
-                let stays = item.is_announced() && (!in_order || dropped.is_empty());
+                let is_paused = pauses.hold_row(&item.row);
+                let stays = item.is_announced() && !is_paused && (!in_order || dropped.is_empty());
                 if !stays {
-                    dropped.push(item.row.seq);
+                    dropped.push(item, is_paused);
                 }
                 stays
             });
@@ -312,7 +314,7 @@ mod tests {
         push(&queue, Path::Cold, 0..2);
         let pushed = queue.push_cold(read(2..5), None, || true);
         assert!(matches!(&pushed, Pushed::CalledOff(rows) if rows.len() == 3), "{pushed:?}");
-        assert_eq!(queue.drop_waiting(false), [0, 1]);
+        assert_eq!(queue.drop_waiting(false, &OperatorPauses::default()).read_anew, [0, 1]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -28,6 +28,8 @@ impl Class {
     /// The only class of an outbox that has one.
     pub(crate) const FIRST: Self = Self(1);
     const LAST: Self = Self(CLASSES - 1);
+    /// The events that wait for an operator to resume their type or handler, or behind such a one in their key. No room is what they lack.
+    pub(crate) const PAUSED: Self = Self(u8::MAX);
 
     pub(crate) fn index(self) -> usize {
         usize::from(self.0)

@@ -1,9 +1,11 @@
 use std::sync::Arc;
 
 use pillarbox_core::row::Change;
+use pillarbox_core::store::RowId;
 
 use super::keyed_queue::Decided;
 use super::{Class, Item, KeyedQueue, ReadyQueue};
+use crate::operator_pauses::OperatorPauses;
 
 /// The queue from which workers take events.
 #[derive(Debug, Clone)]
@@ -81,10 +83,10 @@ impl WorkQueue {
 
     /// Throws away what is queued and would begin without a look at the table, and returns it: the table still has it. `in_order` says that
     /// all events keep the order of the table.
-    pub(crate) fn drop_waiting(&self, in_order: bool) -> Vec<i64> {
+    pub(crate) fn drop_waiting(&self, in_order: bool, pauses: &OperatorPauses) -> Dropped {
         match self {
-            Self::Ready(ready) => ready.drop_waiting(in_order),
-            Self::Keyed(keyed) => keyed.drop_waiting(),
+            Self::Ready(ready) => ready.drop_waiting(in_order, pauses),
+            Self::Keyed(keyed) => Dropped { read_anew: keyed.drop_waiting(), paused: Vec::new() },
         }
     }
 
@@ -93,6 +95,30 @@ impl WorkQueue {
         match self {
             Self::Ready(ready) => ready.abandon(),
             Self::Keyed(keyed) => keyed.abandon(),
+        }
+    }
+}
+
+/// The events that were thrown away from a queue: the table has them.
+#[derive(Debug, Default)]
+pub(crate) struct Dropped {
+    /// Those that this node reads anew.
+    pub(crate) read_anew: Vec<i64>,
+    /// Those that are paused, for any node to take once they are resumed.
+    pub(crate) paused: Vec<RowId>,
+}
+
+impl Dropped {
+    pub(super) fn is_empty(&self) -> bool {
+        self.read_anew.is_empty() && self.paused.is_empty()
+    }
+
+    /// Adds one that was in a queue. One that its last node may have died of stays this node's in the table, where that is written.
+    pub(super) fn push(&mut self, item: &Item, is_paused: bool) {
+        if is_paused && !item.is_announced() {
+            self.paused.push(item.row.id());
+        } else {
+            self.read_anew.push(item.row.seq);
         }
     }
 }

@@ -367,6 +367,12 @@ impl<K: Deliverer> OutboxBuilder<K> {
         self.set(|config| config.settle.delete_done = delete)
     }
 
+    /// Sets whether rows keep the positions that handlers report by [`Outcome::delivered_as`](pillarbox_core::handle::Outcome::delivered_as).
+    /// Default: yes.
+    pub fn keep_positions(self, keep: bool) -> Self {
+        self.set(|config| config.settle.keep_positions = keep)
+    }
+
     /// Handler calls in total before an event goes DEAD. Default 10.
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|config| config.retry.max_attempts = attempts)

@@ -2,8 +2,11 @@ use std::fmt;
 use std::time::Duration;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::hash::HashMap;
 use pillarbox_core::ownership::Mode;
-use pillarbox_core::store::{Backlog, Fetch, Heads, Scope, Store, operation};
+use pillarbox_core::store::{
+    Backlog, Fetch, Fetched, FetchedRow, Heads, OrderKey, Pause, PauseKind, Scope, Store, operation,
+};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tracing::Instrument as _;
 
@@ -17,6 +20,10 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 const KEPT_SHARE: u32 = 4;
 /// The time that counting the rest may take.
 const COUNTING: Duration = Duration::from_secs(5);
+/// The rows that are read at once, and their bytes, to find one that waits for no pause; and how often that is done for one answer.
+const PAGE: usize = 500;
+const PAGE_BYTES: usize = 4 << 20;
+const MOST_PAGES: usize = 20;
 /// The number of failing events whose waiting rows are counted.
 const MOST_HEADS: usize = 1000;
 
@@ -26,13 +33,15 @@ const MOST_HEADS: usize = 1000;
 pub struct Drained {
     /// Rows that are due and wait for no other event, those that a node is delivering included.
     pub due: u64,
-    /// Rows that are due and wait behind a failing or DEAD event of their key. If the deadline came first, at most 1,000 are counted
+    /// Rows that are due and wait behind a failing, DEAD or paused event. If the deadline came first, at most 1,000 are counted
     /// for each of the first 1,000 such events, and the others count as `due`.
     pub blocked: u64,
     /// Rows whose time has not come: delayed, deferred, or waiting for another attempt.
     pub delayed: u64,
     /// DEAD rows.
     pub dead: u64,
+    /// Rows that are due and whose type or handler an operator has paused.
+    pub paused: u64,
     /// Other nodes with a lease that has not ended. They may hold some of the rows that are due.
     pub other_nodes: usize,
 }
@@ -47,8 +56,11 @@ impl Drained {
 
 impl fmt::Display for Drained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { due, blocked, delayed, dead, other_nodes } = self;
-        write!(f, "{due} due, {blocked} blocked, {delayed} delayed, {dead} dead, {other_nodes} other nodes")
+        let Self { due, blocked, delayed, dead, paused, other_nodes } = self;
+        write!(
+            f,
+            "{due} due, {blocked} blocked, {delayed} delayed, {dead} dead, {paused} paused, {other_nodes} other nodes"
+        )
     }
 }
 
@@ -57,6 +69,8 @@ impl fmt::Display for Drained {
 pub(super) struct DrainRules {
     /// The rows that make the later rows of their key wait.
     heads: Heads,
+    /// The order that events keep, which those behind a paused one wait for.
+    order: Order,
     /// The time that events under way may take at most.
     patience: Duration,
 }
@@ -65,22 +79,69 @@ impl DrainRules {
     pub(super) fn new(mode: Option<Mode>, config: &Config) -> Self {
         let keeps_keys = mode == Some(Mode::Partitioned);
         let heads = if keeps_keys { config.retry.failing_key.heads() } else { Heads::None };
-        Self { heads, patience: config.shutdown.drain_timeout }
+        let order = match mode {
+            Some(Mode::Partitioned) => Order::Keys,
+            Some(Mode::Ordered) => Order::All,
+            _ => Order::None,
+        };
+        Self { heads, order, patience: config.shutdown.drain_timeout }
     }
 
-    /// The fetch that finds one row that is due and waits for no other, if there is one. Rows that nodes hold, and types that are
-    /// paused here, are not left out.
+    /// The fetch that finds one row that is due and waits for no failing one, if there is one. Rows that nodes hold, and types that are
+    /// paused here by their route, are not left out.
     fn probe(self) -> Fetch {
         let scope =
             Scope { partitions: 0..=u8::MAX, heads: self.heads, without: Vec::new(), only: Vec::new(), node: None };
         Fetch { scope: (self.heads != Heads::None).then_some(scope), ..Fetch::new(1) }
     }
 
-    /// The rest, where no row is due that waits for no other: what is due waits behind another then, or was written since.
-    fn nothing_due(self, backlog: Backlog) -> Drained {
+    /// True if all rows that are due wait for a pause: their own, or that of an earlier event. False if so many are that it would take long
+    /// to tell.
+    async fn are_all_paused(self, store: &dyn Store, pauses: &[Pause]) -> Result<bool, StoreError> {
+        let names = |kind| -> Vec<Box<str>> {
+            pauses.iter().filter(|pause| pause.kind == kind).map(|pause| (*pause.name).into()).collect()
+        };
+        let mut fetch = self.probe();
+        if self.order != Order::All {
+            let (without_types, without_handlers) = (names(PauseKind::Type), names(PauseKind::Handler));
+            let others = Fetch { without_types, without_handlers: without_handlers.clone(), ..fetch.clone() };
+            if store.fetch(&others).await?.rows.is_empty() {
+                return Ok(true);
+            }
+            if self.order == Order::None {
+                return Ok(false);
+            }
+            fetch.without_handlers = without_handlers;
+        }
+        let mut behind = Behind::default();
+        (fetch.limit, fetch.max_bytes) = (PAGE, PAGE_BYTES);
+        for _ in 0..MOST_PAGES {
+            let Fetched { mut rows, cut, .. } = store.fetch(&fetch).await?;
+            let is_last = !cut && rows.len() < fetch.limit;
+            let untimed = rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).max();
+            rows.sort_unstable_by_key(FetchedRow::seq);
+            for row in &rows {
+                match behind.waits(row, pauses) {
+                    true if self.order == Order::All => return Ok(true),
+                    true => {}
+                    false => return Ok(false),
+                }
+            }
+            match untimed {
+                Some(seq) if !is_last => fetch.above = seq,
+                _ => return Ok(is_last),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The rest, where no row is due that waits for no other and for no pause: what is due waits then, or was written since.
+    fn nothing_due(self, backlog: Backlog, paused: u64) -> Drained {
         let Backlog { due, delayed, dead, .. } = backlog;
-        let blocked = if self.heads == Heads::None { 0 } else { due };
-        Drained { due: 0, blocked, delayed, dead, other_nodes: 0 }
+        let paused = paused.min(due);
+        let keeps_order = self.heads != Heads::None || (self.order != Order::None && paused > 0);
+        let blocked = if keeps_order { due - paused } else { 0 };
+        Drained { due: 0, blocked, delayed, dead, paused, other_nodes: 0 }
     }
 
     /// The number of rows that wait behind failing events, as far as they are counted.
@@ -94,6 +155,33 @@ impl DrainRules {
     }
 }
 
+/// The order that events keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    None,
+    Keys,
+    All,
+}
+
+/// The keys of which an earlier event is paused, each with that event.
+#[derive(Debug, Default)]
+struct Behind(HashMap<OrderKey, i64>);
+
+impl Behind {
+    /// True if a row, read after the earlier ones of its key, is paused or waits behind one that is.
+    fn waits(&mut self, row: &FetchedRow, pauses: &[Pause]) -> bool {
+        let FetchedRow::Row(row) = row else { return false };
+        let is_paused = pauses.iter().any(|pause| pause.holds(&row.event_type, row.handler.as_deref()));
+        let Some(key) = row.order_key() else { return is_paused };
+        if is_paused {
+            let first = self.0.entry(key).or_insert(row.seq);
+            *first = row.seq.min(*first);
+            return true;
+        }
+        self.0.get(&key).is_some_and(|first| row.seq > *first)
+    }
+}
+
 impl Outbox {
     /// Delivers until nothing is due any more or the deadline comes, then [shuts down](Self::shutdown). For processes that start, do
     /// their work and end, such as a CronJob or a function in the cloud.
@@ -101,7 +189,8 @@ impl Outbox {
     /// Only the database says that nothing is due: this node's memory may be empty while rows are left. These are due and waited for:
     /// rows that other nodes hold, rows of a paused event type, and in mode `ordered` a failing event with all that is
     /// behind it. These are not: rows whose time has not come, an event that waits for another attempt among them; in mode `partitioned`
-    /// rows behind a failing event of their key; DEAD rows; rows that no transaction has committed yet. An event that no handler
+    /// rows behind a failing event of their key; rows that an [operator has paused](Self::pauses), and those that keep their order behind
+    /// them; DEAD rows; rows that no transaction has committed yet. An event that no handler
     /// takes is due until [`unroutable`](super::DispatchConfig::unroutable) has put it off or made it DEAD.
     ///
     /// The whole takes no longer than `deadline` and a few seconds. Of it a quarter is kept for the events under way, or the drain
@@ -134,7 +223,7 @@ impl Outbox {
         self.drain_within(deadline).instrument(span).await
     }
 
-    /// True if nothing is due, as far as the database knows: what [`drain`](Self::drain) waits for, and tests do.
+    /// True if nothing is due but what operators have paused, as far as the database knows: what [`drain`](Self::drain) waits for, and tests do.
     ///
     /// # Errors
     /// The database's.
@@ -153,7 +242,12 @@ impl Outbox {
     /// # }
     /// ```
     pub async fn nothing_is_due(&self) -> Result<bool, StoreError> {
-        Ok(self.store().fetch(&self.running.drain_rules.probe()).await?.rows.is_empty())
+        let (store, rules) = (self.store(), self.running.drain_rules);
+        if store.fetch(&rules.probe()).await?.rows.is_empty() {
+            return Ok(true);
+        }
+        let pauses = store.pauses().await?;
+        Ok(!pauses.is_empty() && rules.are_all_paused(store, &pauses).await?)
     }
 
     async fn drain_within(&self, deadline: Duration) -> Result<Drained, StoreError> {
@@ -168,7 +262,7 @@ impl Outbox {
         self.shutdown_within(deadline.saturating_sub(began.elapsed())).await;
         let counting = async {
             let left = match complete {
-                Some(backlog) => rules.nothing_due(backlog),
+                Some(backlog) => rules.nothing_due(backlog, self.store().count_paused().await?),
                 None => self.count_the_rest().await?,
             };
             let nodes = self.store().nodes().await?;
@@ -216,12 +310,13 @@ impl Outbox {
     async fn count_the_rest(&self) -> Result<Drained, StoreError> {
         let rules = self.running.drain_rules;
         if let Some(backlog) = self.backlog_if_nothing_is_due().await? {
-            return Ok(rules.nothing_due(backlog));
+            return Ok(rules.nothing_due(backlog, self.store().count_paused().await?));
         }
         let blocked = rules.blocked(self.store()).await?;
         let Backlog { due, delayed, dead, .. } = self.store().backlog().await?;
+        let paused = self.store().count_paused().await?.min(due);
         // One at least waits for no other, as long as any is due.
-        let blocked = blocked.min(due.saturating_sub(1));
-        Ok(Drained { due: due - blocked, blocked, delayed, dead, other_nodes: 0 })
+        let blocked = blocked.min((due - paused).saturating_sub(1));
+        Ok(Drained { due: due - paused - blocked, blocked, delayed, dead, paused, other_nodes: 0 })
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pillarbox_core::clock::Random;
 use pillarbox_core::event::{Envelope, EventId, IntoEnvelope, Stamp};
 use pillarbox_core::ownership::Acquired;
-use pillarbox_core::store::Store;
+use pillarbox_core::store::{Pause, Store};
 use pillarbox_core::write::{
     Begin, Connection, Finish, NewRow, OpenTransactions, RowMaker, Transaction, WriteError, Writer, WriterHooks,
     WriterParts, Written,
@@ -22,7 +22,7 @@ use super::{Config, Mode, OutboxBuilder, Role, kind};
 use crate::claim::listen;
 use crate::follow::{Followed, Follower, Wait, WaitAll};
 use crate::handlers::{Contexts, FanOut, HandlerLimit, LimitedHandlers, Router};
-use crate::maintain::{DeadEvents, GaugeReporter, PendingEvents, Purger};
+use crate::maintain::{DeadEvents, GaugeReporter, Pauses, PendingEvents, Purger};
 use crate::observe::{Calls, Counters, Health, Meters, MetricsFactory, Stats, Telemetry};
 use crate::queue::{HotPath, Intake};
 
@@ -332,6 +332,19 @@ impl Outbox {
         PendingEvents::of_outbox(&*self.shared.store, &self.shared.intake)
     }
 
+    /// The event types and handlers that are paused on all nodes, to pause and to resume: see [`Pauses`].
+    #[must_use]
+    pub fn pauses(&self) -> Pauses<'_, dyn Store> {
+        Pauses::of_outbox(&*self.shared.store, &self.shared.intake)
+    }
+
+    /// What operators have paused, as this process last knew: less than two seconds ago while it delivers something, and otherwise at the
+    /// last reading of its gauges. [`pauses`](Self::pauses) asks the database.
+    #[must_use]
+    pub fn paused(&self) -> Vec<Pause> {
+        self.shared.intake.pauses.list()
+    }
+
     /// Waits until an event has been delivered, by this process or any other, or has ended otherwise.
     ///
     /// Its transaction has to be committed before, or by another task. The answer comes some 10 ms after the end of an event that was not waited for long, and
@@ -354,7 +367,7 @@ impl Outbox {
     /// outbox.write(&mut transaction, event).await?;
     /// transaction.commit().await?;
     /// match outbox.delivered(id).within(std::time::Duration::from_secs(5)).await? {
-    ///     EventEnd::Delivered => println!("the receipt is sent"),
+    ///     EventEnd::Delivered { .. } => println!("the receipt is sent"),
     ///     other => println!("it is not: {other:?}"),
     /// }
     /// # outbox.shutdown().await;

@@ -8,13 +8,13 @@ use pillarbox_core::ownership::Mode;
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::Purgeable;
 use pillarbox_core::throttle::Throttle;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::supervisor::Supervisor;
 use super::{Shared, TypePause};
-use crate::claim::{InterventionWatch, OrderedPoller, PassedOver, Poller, ReadCursor, ReadState};
-use crate::dispatch::{Completion, CrashTracker, Unknown, Worker};
+use crate::claim::{InterventionWatch, Operators, OrderedPoller, PassedOver, Poller, ReadCursor, ReadState};
+use crate::dispatch::{Completion, CrashTracker, Positions, Unknown, Worker};
 use crate::maintain::{Purger, ReadPointKeeper, Task};
 use crate::observe::Telemetry;
 use crate::ownership::{Reaper, Rebalancer};
@@ -46,8 +46,7 @@ pub(super) struct Parts<'a> {
     pub(super) crashes: Arc<CrashTracker>,
     deliverer: Arc<DeliveringNode>,
     type_pause: TypePause,
-    /// The number of times that interventions of operators were noticed.
-    noticed: watch::Sender<u64>,
+    operators: Arc<Operators>,
     verdicts: mpsc::Sender<Verdict>,
     signals: Signals,
 }
@@ -77,7 +76,8 @@ impl<'a> Parts<'a> {
         let queue = match tenure.mode {
             Mode::Partitioned => {
                 let (capacity, failing) = (dispatch.cold_capacity, config.retry.failing_key);
-                let queue = KeyedQueue::new(capacity, dispatch.workers, failing, shares, Arc::clone(&deliverer));
+                let (pauses, deliverer) = (Arc::clone(&shared.intake.pauses), Arc::clone(&deliverer));
+                let queue = KeyedQueue::new(capacity, dispatch.workers, failing, shares, pauses, deliverer);
                 WorkQueue::Keyed(Arc::new(queue))
             }
             _ => WorkQueue::Ready(Arc::new(ReadyQueue::new(dispatch.hot_capacity, dispatch.cold_capacity, shares))),
@@ -87,8 +87,10 @@ impl<'a> Parts<'a> {
         let in_flight = InFlight::new(Arc::clone(&shared.intake), queue, tenure.fence(), verdicts_are_awaited);
         let in_flight = Arc::new(in_flight);
         let crashes = CrashTracker::new(Arc::clone(&shared.store), Arc::clone(&in_flight), Arc::clone(telemetry));
-        let (crashes, noticed) = (Arc::new(crashes), watch::Sender::new(0));
-        Self { supervisor, tenure, in_flight, crashes, deliverer, type_pause, noticed, verdicts, signals }
+        let crashes = Arc::new(crashes);
+        let operators = Operators::new(Arc::clone(&shared.store), Arc::clone(&in_flight), &tenure);
+        let operators = Arc::new(operators);
+        Self { supervisor, tenure, in_flight, crashes, deliverer, type_pause, operators, verdicts, signals }
     }
 
     pub(super) fn worker(&self) -> Worker {
@@ -108,7 +110,7 @@ impl<'a> Parts<'a> {
             verdicts: self.verdicts.clone(),
             crashes: Arc::clone(&self.crashes),
             type_pause: self.type_pause.clone(),
-            noticed: self.noticed.subscribe(),
+            operators: Arc::clone(&self.operators),
             ending: self.signals.stop_claiming.clone(),
             deliverer: Arc::clone(&self.deliverer),
             abandon: self.signals.abandon.clone(),
@@ -119,6 +121,7 @@ impl<'a> Parts<'a> {
                 turn: shared.store.has_one_writer().then(|| Semaphore::new(1)),
                 complaints: Throttle::default(),
             },
+            positions: Positions::new(config.settle.keep_positions),
         }
     }
 
@@ -224,13 +227,10 @@ impl<'a> Parts<'a> {
     }
 
     pub(super) fn intervention_watch(&self) -> InterventionWatch {
-        let Supervisor { shared, random, .. } = self.supervisor;
         InterventionWatch {
-            store: Arc::clone(&shared.store),
+            operators: Arc::clone(&self.operators),
             in_flight: Arc::clone(&self.in_flight),
-            random: Arc::clone(random),
-            tenure: self.tenure.clone(),
-            noticed: self.noticed.clone(),
+            random: Arc::clone(&self.supervisor.random),
         }
     }
 
@@ -247,6 +247,11 @@ impl<'a> Parts<'a> {
     /// Runs a task for as long as the term claims.
     pub(super) fn while_claiming<F: Future>(&self, task: F) -> impl Future<Output = Option<F::Output>> + use<F> {
         self.signals.stop_claiming.clone().run_until_cancelled_owned(task)
+    }
+
+    /// Runs a task until the workers are done.
+    pub(super) fn while_delivering<F: Future>(&self, task: F) -> impl Future<Output = Option<F::Output>> + use<F> {
+        self.signals.drained.clone().run_until_cancelled_owned(task)
     }
 
     /// Looks up rows that were reported as committed.

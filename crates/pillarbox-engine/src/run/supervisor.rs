@@ -3,7 +3,7 @@ use std::sync::Arc;
 use pillarbox_core::clock::Random;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, NodeName};
-use pillarbox_core::store::History;
+use pillarbox_core::store::{History, Interventions};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -95,7 +95,7 @@ impl Supervisor {
         let membership = loop {
             match self.join().await {
                 Ok(membership) => {
-                    let interventions = Some(self.shared.store.interventions().await?);
+                    let interventions = Some(self.noted(self.shared.store.interventions().await?));
                     break Membership { interventions, ..membership };
                 }
                 Err(error) if error.kind() == StoreErrorKind::Contention && tries < START_TRIES => {
@@ -281,12 +281,20 @@ impl Supervisor {
         }
     }
 
+    /// Takes over what is paused, before anything is delivered; returns the number of interventions.
+    fn noted(&self, interventions: Interventions) -> i64 {
+        let pauses = &self.shared.intake.pauses;
+        pauses.set(interventions.pauses);
+        pauses.set_stale(false);
+        interventions.count
+    }
+
     /// Reads how often operators have intervened, as soon as it can be read: what is read of the table afterwards knows of all of it.
     async fn interventions(&self) -> i64 {
         let mut pause = Pause::default();
         loop {
             match self.shared.telemetry.loops.join.ask(self.shared.store.interventions()).await {
-                Ok(interventions) => return interventions,
+                Ok(interventions) => return self.noted(interventions),
                 Err(error) => {
                     if pause.is_first() {
                         tracing::warn!(%error, "changes by operators cannot be read; trying again");

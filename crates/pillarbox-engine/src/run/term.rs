@@ -78,7 +78,8 @@ impl<'a> Term<'a> {
                 deliverers.spawn(parts.while_claiming(parts.rebalancer(queue).run()).in_current_span());
             }
         }
-        deliverers.spawn(parts.while_claiming(parts.intervention_watch().run()).in_current_span());
+        // As long as a call may begin.
+        settler.spawn(parts.while_delivering(parts.intervention_watch().run()).in_current_span());
         deliverers.spawn(parts.while_claiming(parts.read_point_keeper().run()).in_current_span());
         if let Some(purger) = parts.purger() {
             deliverers.spawn(purger.run().in_current_span());

@@ -66,7 +66,8 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
     let attempts = row.attempts;
     let failed = |error: &str, delay| failed(attempts.saturating_add(1), error, delay, rules);
     match attempt {
-        Attempt::Ended(Ok(Outcome::Done)) | Attempt::Recorded => Change::Done.into(),
+        // A position is kept, or not, before anything is decided.
+        Attempt::Ended(Ok(Outcome::Done | Outcome::DeliveredAs(_))) | Attempt::Recorded => Change::Done.into(),
         Attempt::Unrecorded(error) => {
             Change::Retry { attempts, delay: COMMIT_AGAIN, error: Some(clean_error(&error)) }.into()
         }
@@ -194,6 +195,7 @@ mod tests {
         let unroutable = "no handler is registered for event type `t` of aggregate type `a`";
         let table = [
             (0, ok(Outcome::Done), Change::Done),
+            (1, ok(Outcome::delivered_as("s/1")), Change::Done),
             (1, ok(Outcome::Defer(minute)), retry(1, 60, None)),
             (1, ok(Outcome::Defer(Duration::ZERO)), retry(1, 0, None)),
             (9, ok(Outcome::Defer(minute)), retry(9, 60, None)),

@@ -215,7 +215,7 @@ impl Settler {
         let (mut totals, mut rescued) = ([0_u64; 4], 0);
         for verdict in batch.iter().filter(|verdict| !refused.contains(&verdict.row.seq)) {
             let kind = match &verdict.change {
-                Change::Done | Change::Remove => 0,
+                Change::Done | Change::DeliveredAs(_) | Change::Remove => 0,
                 Change::Rescued { .. } => {
                     rescued += 1;
                     0
@@ -323,15 +323,19 @@ fn until_repeated(batch: &[Verdict]) -> usize {
     batch.iter().position(|verdict| !seen.insert(verdict.row.seq)).unwrap_or(batch.len())
 }
 
-/// The verdict with its error in plain ASCII, which every database's encoding can hold; `None` if it is that already.
+/// The verdict with its error in plain ASCII, which every database's encoding can hold, and without a position; `None` if it is that already.
 fn plainer(verdict: &Verdict) -> Option<Verdict> {
     let mut plain = verdict.clone();
+    if matches!(plain.change, Change::DeliveredAs(_)) {
+        plain.change = Change::Done;
+        return Some(plain);
+    }
     let error = match &mut plain.change {
         Change::Retry { error: Some(error), .. }
         | Change::Hold { error, .. }
         | Change::Rescued { error, .. }
         | Change::Dead { error, .. } => error,
-        Change::Done | Change::Remove | Change::Retry { error: None, .. } => return None,
+        Change::Done | Change::DeliveredAs(_) | Change::Remove | Change::Retry { error: None, .. } => return None,
     };
     if error.is_ascii() {
         return None;
@@ -348,7 +352,7 @@ fn plainer(verdict: &Verdict) -> Option<Verdict> {
 mod tests {
     use super::*;
     use pillarbox_core::event::EventId;
-    use pillarbox_core::row::Expected;
+    use pillarbox_core::row::{Expected, Position};
 
     fn verdict(seq: i64, change: Change) -> Verdict {
         let row = RowId { seq, event_id: EventId::from_stored("event"), handler: None };
@@ -408,5 +412,7 @@ mod tests {
         let long = plainer(&dead(&"→".repeat(4000))).map(|verdict| verdict.change);
         assert!(matches!(long, Some(Change::Dead { error, .. }) if error.len() <= 4000 && error.ends_with("...")));
         assert_eq!(plainer(&verdict(1, Change::Done)), None);
+        let position = Position::new("→/1").expect("a position");
+        assert_eq!(plainer(&verdict(1, Change::DeliveredAs(position))), Some(verdict(1, Change::Done)));
     }
 }

@@ -15,6 +15,7 @@ use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::Store as _;
 use pillarbox_engine::handlers::on_type;
+use pillarbox_engine::maintain::{PauseNote, Pauses};
 use pillarbox_engine::run::{Outbox, Role, SingleNode};
 use pillarbox_memory::MemoryStore;
 use tokio::sync::Semaphore;
@@ -402,8 +403,14 @@ async fn the_documented_table_is_what_is_reported() {
     let _recording = metrics::set_default_local_recorder(&recorder);
     let handler = |_: Delivery| async {};
     let limited = on_type("limited", handler).concurrency(1);
-    let outbox = Outbox::single_node(MemoryStore::new()).handle_type("known", handler).handler(limited);
-    outbox.start().await.expect("starts").shutdown().await;
+    let store = MemoryStore::new();
+    Pauses::of(&store).pause_type("paused", &PauseNote::new()).await.expect("pauses");
+    let outbox = Outbox::single_node(store).handle_type("known", handler).handler(limited);
+    let outbox = outbox.start().await.expect("starts");
+    while !read(&snapshotter).keys().any(|metric| metric.name == "pillarbox.paused") {
+        sleep(Duration::from_millis(1)).await;
+    }
+    outbox.shutdown().await;
     let line = |metric: Reported| {
         let own: Vec<_> = metric.labels.into_iter().skip(2).map(|(name, _)| format!("`{name}`")).collect();
         let own = own.join(", ").trim_matches('`').to_owned();

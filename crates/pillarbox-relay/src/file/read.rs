@@ -291,6 +291,12 @@ impl Reader<'_> {
                 "delivers nothing: it is switched off, or in mode `writer_only`; remove it, or let it deliver";
             return Err(places.wrong(at, &format!("source `{name}`"), problem));
         }
+        if let Some(handler) = settings.handler.keys().next() {
+            let problem = format!(
+                "has settings of a handler, `handler.{handler}`; a relay has routes: set `concurrency` and `rate` there"
+            );
+            return Err(places.wrong(at, &format!("source `{name}`"), problem));
+        }
         let url = settings.database_url().ok();
         Ok(Source { name, settings, url })
     }

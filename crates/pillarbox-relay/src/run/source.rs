@@ -4,6 +4,7 @@ use std::time::Duration;
 use pillarbox_core::clock::{Random as _, SystemRandom};
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::Store;
+use pillarbox_doctor::Doctor;
 use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::{Drained, Outbox, StartError};
 use pillarbox_routes::Forwarder;
@@ -199,7 +200,15 @@ impl Deliverer {
         let source = match &*self.state.lock() {
             State::Starting => Source::away(name, "its brokers and its database are asked for the first time"),
             State::Waiting { problem } => Source::away(name, problem),
-            State::Started { outbox, .. } => Source::of_outbox(name, outbox.clone()),
+            State::Started { store, outbox } => {
+                let doctor = Doctor::new().store(name, Arc::clone(store));
+                let brokers = self.forwarder.brokers().into_iter();
+                let doctor = brokers.fold(doctor, |doctor, (publisher, targets)| {
+                    let address = publisher.info().address.clone();
+                    doctor.broker(address, publisher, targets)
+                });
+                Source::of_outbox(name, outbox.clone()).examined_by(doctor)
+            }
         };
         source.settings(self.source.settings_in_force()).routes(self.forwarder.clone())
     }
@@ -210,9 +219,10 @@ impl Deliverer {
             State::Starting => SourceHealth::Starting,
             State::Waiting { problem } => SourceHealth::Waiting { problem: problem.clone() },
             State::Started { store, outbox } => {
-                return SourceReport::started(name, store.info(), outbox.health(), routes);
+                let report = SourceReport::started(name, store.info(), outbox.health(), routes);
+                return SourceReport { paused: outbox.paused(), ..report };
             }
         };
-        SourceReport { name, address: String::new(), table: String::new(), health, routes }
+        SourceReport { name, address: String::new(), table: String::new(), health, routes, paused: Vec::new() }
     }
 }

@@ -1,6 +1,7 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use pillarbox_core::store::Pause;
 use pillarbox_routes::RouteStatus;
 use serde::Serialize;
 
@@ -27,6 +28,28 @@ struct SourceStatus {
     busy_workers: usize,
     oldest_call_seconds: Option<f64>,
     routes: Vec<RouteStatus>,
+    paused: Vec<Paused>,
+}
+
+/// An event type or a handler that operators have paused.
+#[derive(Debug, Serialize)]
+struct Paused {
+    /// `type` or `handler`.
+    kind: &'static str,
+    name: String,
+    since: String,
+    /// `null` if it has to be resumed.
+    until: Option<String>,
+    by: Option<String>,
+    reason: Option<String>,
+}
+
+impl From<Pause> for Paused {
+    fn from(pause: Pause) -> Self {
+        let Pause { kind, name, since, until, by, reason } = pause;
+        let until = until.map(|until| until.to_string());
+        Self { kind: kind.name(), name, since: since.to_string(), until, by, reason }
+    }
 }
 
 /// All there is to tell.
@@ -42,6 +65,7 @@ pub(super) fn status(reports: Option<Vec<SourceReport>>) -> Response {
         busy_workers: report.health.outbox().map_or(0, |health| health.busy_workers),
         oldest_call_seconds: report.health.outbox().and_then(|health| health.oldest_call).map(|age| age.as_secs_f64()),
         routes: report.routes,
+        paused: report.paused.into_iter().map(Paused::from).collect(),
     };
     let started = reports.is_some();
     Json(Status { started, sources: reports.unwrap_or_default().into_iter().map(source).collect() }).into_response()

@@ -17,7 +17,7 @@ pub(crate) fn verdict<'a>(receipts: impl IntoIterator<Item = &'a Receipt>) -> Op
     let mut answered = false;
     for receipt in receipts {
         match receipt {
-            Ok(()) => return Some(CallResult::Well),
+            Ok(_) => return Some(CallResult::Well),
             Err(error) if error.scope() == Scope::Message => {}
             Err(error) if error.blames_the_destination() => refused = Some(refused.unwrap_or(error)),
             // One that will never be taken says that the destination is there, and well.
@@ -44,7 +44,10 @@ pub(super) fn declination(error: &PublishError) -> CallResult {
 
 /// The answer for an event by its receipt; `pause` is the time for which its route or its target is paused from now on, if it is.
 pub(crate) fn answer(route: &str, receipt: Receipt, pause: Option<Duration>) -> Answer {
-    let Err(error) = receipt else { return Ok(Outcome::Done) };
+    let error = match receipt {
+        Ok(position) => return Ok(position.map_or(Outcome::Done, Outcome::DeliveredAs)),
+        Err(error) => error,
+    };
     if plants::is("unconfirmed_is_done") && error.kind() == PublishErrorKind::Unavailable {
         return Ok(Outcome::Done);
     }
@@ -67,6 +70,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_event_is_delivered_as_its_receipt_says() {
+        assert!(matches!(answer("r", Ok(None), None), Ok(Outcome::Done)));
+        let answer = answer("r", Ok(Some("ORDERS/7".to_owned())), None);
+        assert!(matches!(&answer, Ok(Outcome::DeliveredAs(position)) if position == "ORDERS/7"), "{answer:?}");
+    }
+
+    #[test]
     fn a_call_blames_the_destination_only_if_nothing_was_taken() {
         let away = || Err(PublishError::unavailable("away"));
         let busy = || Err(PublishError::unavailable("busy").retry_after(Duration::from_secs(7)));
@@ -77,7 +87,7 @@ mod tests {
         let table = [
             (vec![], None),
             (vec![behind()], None),
-            (vec![Ok(()), away()], Some(CallResult::Well)),
+            (vec![Ok(None), away()], Some(CallResult::Well)),
             (vec![away(), busy(), behind()], refused("away", None)),
             (vec![odd(), busy()], refused("busy", Some(Duration::from_secs(7)))),
             (vec![behind(), odd(), large()], Some(CallResult::Declined { problem: "500".into() })),

@@ -183,6 +183,12 @@ impl Forwarder {
         self.0.learn(&runtime, sink, Instant::now(), called);
     }
 
+    /// Each broker once, with the constant targets of its routes, in the order of the routes.
+    #[must_use]
+    pub fn brokers(&self) -> Vec<(Arc<dyn Publisher>, Vec<String>)> {
+        self.asked().into_iter().map(|asked| (asked.publisher, asked.targets)).collect()
+    }
+
     /// Each broker once, with all that its routes would send to.
     fn asked(&self) -> Vec<Asked> {
         let mut all: Vec<Asked> = Vec::new();

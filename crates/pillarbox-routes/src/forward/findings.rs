@@ -31,7 +31,7 @@ pub(super) fn findings(parts: &[Option<Parts>], receipts: &[Receipt]) -> Finding
     }
     // An error about a part says nothing about the whole.
     let of_whole = |(parts, receipt): &(&Option<Parts>, &Receipt)| match receipt {
-        Ok(()) => true,
+        Ok(_) => true,
         Err(error) => parts.is_none() || blames(error, Scope::Broker),
     };
     let whole = verdict(both().filter(of_whole).map(|(_, receipt)| receipt));
@@ -102,7 +102,7 @@ mod tests {
         let odd = || Err(PublishError::temporary("500"));
         let refused = |text: &str| CallResult::Refused { problem: text.into(), after: None };
 
-        let (whole, parts) = found(vec![("a/1", Ok(())), ("a/2", busy()), ("b/1", away()), ("b/2", behind())]);
+        let (whole, parts) = found(vec![("a/1", Ok(None)), ("a/2", busy()), ("b/1", away()), ("b/2", behind())]);
         assert_eq!(whole, Some(CallResult::Well));
         assert_eq!(
             parts,

@@ -15,6 +15,7 @@ use tracing::Instrument as _;
 
 use super::answer::Answer;
 use super::findings::{Findings, escalated, findings};
+use super::message_span::MessageSpan;
 use super::{RouteStatus, answer};
 use crate::guard::{Admission, CallResult, Part, Parts, Transition};
 use crate::route::{Built, RouteRuntime, Sink, Unrouted};
@@ -257,7 +258,7 @@ impl Inner {
             Admission::Probe => Some(Probing(sink)),
             Admission::Go => None,
         };
-        let Prepared { mut answers, messages, parts, probes: _probes } = self.prepare(runtime, sink, events);
+        let Prepared { mut answers, sent, messages, parts, probes: _probes } = self.prepare(runtime, sink, events);
         if messages.is_empty() {
             // Where nothing could be sent, nothing is learnt.
             return complete(answers, || Err(HandlerError::retryable("the event has no answer")));
@@ -270,7 +271,7 @@ impl Inner {
                 return complete(answers, || put_off(until, "has reached its limits"));
             }
         };
-        let receipts = send(runtime, sink, messages).await;
+        let receipts = send(runtime, sink, &sent, messages).await;
         drop(leave);
         let now = Instant::now();
         let is_well = receipts.iter().all(Result::is_ok) && sink.targets.lock().is_empty();
@@ -288,10 +289,11 @@ impl Inner {
     }
 
     /// Makes the messages of events, as far as their targets take any now.
-    fn prepare<'a>(&self, runtime: &RouteRuntime, sink: &'a Sink, events: &[&Delivery]) -> Prepared<'a> {
+    fn prepare<'a>(&self, runtime: &RouteRuntime, sink: &'a Sink, events: &[&'a Delivery]) -> Prepared<'a> {
         let now = Instant::now();
         let mut prepared = Prepared {
             answers: Vec::with_capacity(events.len()),
+            sent: Vec::with_capacity(events.len()),
             messages: Vec::with_capacity(events.len()),
             parts: Vec::with_capacity(events.len()),
             probes: Probes { sink, parts: Vec::new() },
@@ -321,6 +323,7 @@ impl Inner {
                 _ => {}
             }
             prepared.answers.push(None);
+            prepared.sent.push(event);
             prepared.messages.push(message);
             prepared.parts.push(parts);
         }
@@ -488,6 +491,8 @@ fn tell_of_target(runtime: &RouteRuntime, sink: &Sink, part: &Part, transition: 
 struct Prepared<'a> {
     /// One for each event; `None` for those that wait for the receipt of their message.
     answers: Vec<Option<Answer>>,
+    /// The events that are sent, and their messages.
+    sent: Vec<&'a Delivery>,
     messages: Vec<Message>,
     /// The parts that each message needs, in the order of the messages.
     parts: Vec<Option<Parts>>,
@@ -515,21 +520,27 @@ fn make(runtime: &RouteRuntime, sink: &Sink, event: &Delivery) -> Result<Message
     }
 }
 
-/// Sends messages, and counts what came of it; a receipt for each.
-async fn send(runtime: &RouteRuntime, sink: &Sink, messages: Vec<Message>) -> Vec<Receipt> {
+/// Sends the messages of events, and counts what came of it; a receipt for each.
+async fn send(runtime: &RouteRuntime, sink: &Sink, events: &[&Delivery], messages: Vec<Message>) -> Vec<Receipt> {
     let sent = messages.len();
     if sent == 0 {
         return Vec::new();
     }
+    let spans: Vec<_> = events
+        .iter()
+        .zip(&messages)
+        .map(|(event, message)| MessageSpan::begin(runtime, sink, event, message))
+        .collect();
     let began = Instant::now();
     let publishing = sink.publisher.publish(messages);
     let mut receipts = publishing.instrument(tracing::error_span!("send", route = &*runtime.name)).await;
     receipts.resize_with(sent, no_receipt);
     runtime.meters.duration.record(began.elapsed());
     runtime.meters.messages.record(f64::from(u32::try_from(sent).unwrap_or(u32::MAX)));
+    spans.into_iter().zip(&receipts).for_each(|(span, receipt)| span.end(receipt));
     for receipt in &receipts {
         match receipt {
-            Ok(()) => runtime.meters.confirmed.increment(1),
+            Ok(_) => runtime.meters.confirmed.increment(1),
             Err(error) if error.blames_the_destination() => runtime.meters.deferred.increment(1),
             Err(_) => runtime.meters.failed.increment(1),
         }

@@ -4,6 +4,7 @@ mod answer;
 mod check;
 mod findings;
 mod forwarder;
+mod message_span;
 mod replace;
 mod status;
 

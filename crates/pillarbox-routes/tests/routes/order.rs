@@ -10,6 +10,7 @@ use pillarbox_core::event::Envelope;
 use pillarbox_core::publisher::PublishError;
 use pillarbox_core::write::insert;
 use pillarbox_engine::handlers::{Events, on_batch};
+use pillarbox_engine::maintain::{PauseNote, Pauses};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 use pillarbox_routes::{Breaker, Route, Routes};
@@ -65,4 +66,52 @@ async fn events_of_a_key_that_take_one_route_stay_in_order_through_pauses() {
     }
     let wrong: Vec<_> = rounds.iter().filter(|(_, rounds)| !rounds.is_sorted()).collect();
     assert!(wrong.is_empty(), "{} of {} keys out of order, such as {:?}", wrong.len(), rounds.len(), wrong.first());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_type_that_operators_have_paused_is_sent_by_no_route_until_it_is_resumed() {
+    let publisher = MemoryPublisher::new();
+    let ms = Duration::from_millis;
+    let route = Route::to(Arc::new(publisher.clone()), "x").named("all").types(["t.*"]);
+    let other = Route::to(Arc::new(MemoryPublisher::new()), "x").named("other").types(["u.*"]);
+    let forwarder = Routes::new().route(route).route(other).build().expect("valid");
+    let store = MemoryStore::new();
+    Pauses::of(&store).pause_type("t.paused", &PauseNote::new()).await.expect("pauses");
+    let event = |number: usize, event_type: &str, key: &str| {
+        let builder = Envelope::builder(event_type).key(key).payload_json(number.to_string());
+        builder.build().expect("valid")
+    };
+    let events = [("t.a", "k"), ("t.paused", "k"), ("t.a", "k"), ("t.paused", "j"), ("t.a", "m")];
+    let mut tx = store.begin();
+    let events = events.into_iter().enumerate().map(|(number, (event_type, key))| event(number, event_type, key));
+    insert(&store, &mut tx, events.collect::<Vec<_>>()).await.expect("inserts");
+    tx.commit();
+    let outbox = Outbox::partitioned(store.clone()).workers(4).poll_interval(ms(5), ms(20));
+    let outbox = outbox
+        .type_pause(forwarder.type_pause())
+        .handler(on_batch(Events::Others, 16, forwarder.clone()).for_any_name())
+        .start()
+        .await
+        .expect("starts");
+    let sent = || {
+        let published = publisher.published();
+        let numbers = published.iter().map(|message| String::from_utf8_lossy(&message.body).into_owned());
+        numbers.collect::<Vec<_>>()
+    };
+    let within = async |count| {
+        let published = publisher.wait_for_published(count);
+        tokio::time::timeout(Duration::from_secs(20), published).await.expect("they arrive");
+    };
+    within(2).await;
+    while outbox.stats().done < 2 {
+        tokio::time::sleep(ms(1)).await;
+    }
+    let mut first = sent();
+    first.sort();
+    assert_eq!(first, ["0", "4"], "the first of its key, and another key");
+    assert!(outbox.pauses().resume_type("t.paused").await.expect("resumes"));
+    within(5).await;
+    outbox.shutdown().await;
+    let of_key: Vec<String> = sent().into_iter().filter(|number| number.as_str() < "3").collect();
+    assert_eq!((of_key, sent().len()), (vec!["0".to_owned(), "1".to_owned(), "2".to_owned()], 5));
 }

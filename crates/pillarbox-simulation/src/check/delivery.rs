@@ -7,7 +7,7 @@ use pillarbox_core::row::Status;
 use super::ledger::{event_number, handler_number};
 use super::{Checker, Line, Order, Violation};
 
-/// The time within which a node that reaches the database has noticed that an event was cancelled: its look, and the way there and back.
+/// The time within which a node that reaches the database has noticed that an event was cancelled or paused: its look, and the way there and back.
 const NOTICED_WITHIN: Duration = Duration::from_millis(2100);
 
 impl Checker {
@@ -29,6 +29,8 @@ impl Checker {
         }
         if !self.members.is_excused(delivery.node()) {
             let checked = self.check_call(delivery, event, handler);
+            self.note(checked);
+            let checked = self.check_pauses(delivery, NOTICED_WITHIN);
             self.note(checked);
         }
         self.calls.begin(event, handler, number, delivery.node(), delivery.attempt());

@@ -5,6 +5,7 @@
 //! | `rows` | I1, I4, I5, I6, I9: what a statement may make of a row |
 //! | `members` | I2: who is registered, who owns what, who may be cleared away |
 //! | `effects` | that what a handler writes in the transaction of its event happens once |
+//! | `pauses` | that no call of what operators have paused begins |
 //! | `brokers` | I3, I8, I9: what a broker may be sent, and what counts as sent |
 //! | `delivery` | I2, I3, I8, and that nothing is handled twice but where a fault explains it: what a handler may be called with |
 
@@ -15,9 +16,11 @@ mod effects;
 mod ledger;
 mod members;
 mod op;
+mod pauses;
 mod rows;
 
 use effects::Effects;
+use pauses::Paused;
 
 pub use brokers::Sent;
 pub use calls::{Call, Calls, Ending};
@@ -121,6 +124,7 @@ pub struct Checker {
     confirmed: BTreeSet<u32>,
     /// The virtual time at which operators have cancelled rows, by their place and event.
     cancelled: BTreeMap<(i64, u32), Instant>,
+    paused: Paused,
     /// Calls of publishers that run.
     sent: Vec<Sent>,
     call_number: u64,

@@ -45,6 +45,8 @@ pub struct Plan {
     pub operators: bool,
     /// Operators cancel pending events and have others tried now.
     pub controls: bool,
+    /// Operators pause event types and handlers, and resume them.
+    pub pauses: bool,
     /// For how long there are faults.
     pub faults_for: Duration,
     /// The longest time between two faults, in milliseconds.
@@ -205,6 +207,7 @@ impl Plan {
             routing: None,
             operators: chance.one_in(2),
             controls: false,
+            pauses: false,
             faults_for,
             fault_every: if churns { chance.between(60, 500) } else { chance.between(150, 2500) },
             faults: match (calm, churns) {
@@ -274,7 +277,8 @@ impl Plan {
             plan.provoke(chance);
         }
         plan.controls = chance.one_in(4);
-        if plan.controls && plan.routing.is_none() && chance.one_in(3) {
+        plan.pauses = chance.one_in(4);
+        if (plan.controls || plan.pauses) && plan.routing.is_none() && chance.one_in(3) {
             plan.hold_up(chance);
         }
         if plan.routing.is_none() && chance.one_in(4) {
@@ -319,7 +323,7 @@ impl Plan {
         }
     }
 
-    /// Has events wait in memory for long while operators change them, and no fault that would excuse whoever does not notice.
+    /// Has events wait in memory for long while operators change or pause them, and no fault that would excuse whoever does not notice.
     fn hold_up(&mut self, chance: &Chance) {
         self.faults = Faults::default();
         self.weather = Weather { delays: 300, delay: chance.between(1, 30), ..Weather::default() };

@@ -3,7 +3,8 @@ use std::fmt::Debug;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::ownership::{Acquired, Reclaimed, Renewal, Share};
 use pillarbox_core::store::{
-    Backlog, Fetched, FetchedRow, InboxConsumer, NodeStatus, PartitionBacklog, Purged, RowId, RowState, Writers,
+    Backlog, Fetched, FetchedRow, InboxConsumer, Interventions, NodeStatus, PartitionBacklog, Pause, Purged, RowId,
+    RowState, Writers,
 };
 
 /// An answer of the database, as the story tells it.
@@ -29,6 +30,8 @@ impl Brief for Purged {}
 impl Brief for Backlog {}
 impl Brief for PartitionBacklog {}
 impl Brief for Vec<InboxConsumer> {}
+impl Brief for Interventions {}
+impl Brief for Vec<Pause> {}
 
 impl Brief for Fetched {
     fn brief(&self) -> String {

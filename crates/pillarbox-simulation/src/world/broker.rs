@@ -60,7 +60,7 @@ impl Broker {
 
     /// Takes one message, or not.
     fn take(&self, world: &World, message: &Message, broken: &mut bool) -> Receipt {
-        let Some(routing) = &world.plan.routing else { return Ok(()) };
+        let Some(routing) = &world.plan.routing else { return Ok(None) };
         let (chance, ways, calm) = (&world.chance, routing.brokers, world.is_healed());
         *broken |= !calm && chance.permille(ways.breaks);
         if *broken {
@@ -81,7 +81,7 @@ impl Broker {
         }
         world.database.story.tell("broker", format_args!("{self} takes e{event}"));
         world.database.checker().confirmed(event);
-        Ok(())
+        Ok((event % 2 == 0).then(|| format!("{self}/{event}")))
     }
 }
 

@@ -241,6 +241,7 @@ impl Database {
         let what = if another { "fails over to a replica that lags" } else { "is restored from a backup" };
         self.story.tell("database", format_args!("{what}: it has {} rows", self.checker().ledger().lines().len()));
         self.checker().went_back(&self.store, another);
+        self.checker().paused_again(self.store.inspect().pauses());
     }
 
     /// Has its clock jump by so many milliseconds.

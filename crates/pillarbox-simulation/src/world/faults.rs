@@ -49,6 +49,9 @@ impl World {
             if self.plan.controls && self.chance.one_in(3) {
                 self.control().await;
             }
+            if self.plan.pauses && self.chance.one_in(3) {
+                self.pause().await;
+            }
             if self.chance.one_in(3) {
                 self.resolve_prepared().await;
             }

@@ -152,6 +152,7 @@ impl World {
             }
         }
         while self.resolve_prepared().await {}
+        self.resume_all().await;
         self.revive(true);
     }
 

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::error::StoreError;
-use pillarbox_core::store::{Purge, Purgeable, Upkeep as _};
+use pillarbox_core::store::{NewPause, Pause, PauseKind, Purge, Purgeable, Upkeep as _};
 
 use super::World;
 use crate::check::Op;
@@ -41,6 +41,51 @@ impl World {
             self.database.execute(Some(&Op::RetryNow(chosen.clone())), store.retry_now(&chosen)).await
         };
         drop(done);
+    }
+
+    /// Pauses an event type or a handler, some for a time, or resumes one.
+    pub(super) async fn pause(&self) {
+        let store = &self.database.store;
+        let paused = store.pauses().await.unwrap_or_default();
+        if !self.database.is_up() {
+            return;
+        }
+        if !paused.is_empty() && self.chance.one_in(2) {
+            let Some(Pause { kind, name, .. }) = paused.get(self.chance.size(0, paused.len() - 1)) else { return };
+            self.resume(*kind, name).await;
+            return;
+        }
+        let (kind, name) = self.chance.pick([
+            (PauseKind::Type, "split"),
+            (PauseKind::Type, "batch"),
+            (PauseKind::Type, "booked"),
+            (PauseKind::Type, "plain"),
+            (PauseKind::Type, "plain"),
+            (PauseKind::Type, "test.foreign"),
+            (PauseKind::Handler, "a"),
+            (PauseKind::Handler, "b"),
+        ]);
+        // By a clock that does not jump.
+        let is_even = self.plan.faults.clock == 0 && self.plan.faults.go_back == 0;
+        let length = (is_even && self.chance.one_in(3)).then(|| self.chance.millis(50, 4000));
+        self.database.story.tell("operator", format_args!("pauses the {kind} {name} for {length:?}"));
+        let pause = NewPause { length, ..NewPause::new(kind, name) };
+        if store.pause(&pause).await.is_ok() {
+            self.database.checker().paused(kind, name, length);
+        }
+    }
+
+    /// Resumes everything.
+    pub(super) async fn resume_all(&self) {
+        for Pause { kind, name, .. } in self.database.store.pauses().await.unwrap_or_default() {
+            self.resume(kind, &name).await;
+        }
+    }
+
+    async fn resume(&self, kind: PauseKind, name: &str) {
+        self.database.story.tell("operator", format_args!("resumes the {kind} {name}"));
+        drop(self.database.store.resume(kind, name).await);
+        self.database.checker().resumed(kind, name);
     }
 
     /// Deletes what ended a while ago.

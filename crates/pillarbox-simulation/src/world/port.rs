@@ -8,8 +8,9 @@ use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage,
-    Fetch, Fetched, History, InboxConsumer, NodeFigures, NodeStatus, OrderKey, PartitionBacklog, PendingEvent,
-    PendingFilter, Purge, Purged, Record, RowId, RowState, Store, StoreInfo, Upkeep, WakeUps, Writers, operation,
+    Fetch, Fetched, History, InboxConsumer, Interventions, NewPause, NodeFigures, NodeStatus, OrderKey,
+    PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged, Record, RowId,
+    RowState, Store, StoreInfo, Upkeep, WakeUps, Writers, operation,
 };
 use pillarbox_core::write::{Command, Lookup, NewRow, Question, Statement};
 
@@ -160,7 +161,7 @@ impl Store for Link {
         let store = self.database.store.clone();
         self.call(operation::RAISE_READ_POINT, None, async move { store.raise_read_point().await }).await
     }
-    async fn interventions(&self) -> Result<i64, StoreError> {
+    async fn interventions(&self) -> Result<Interventions, StoreError> {
         let store = self.database.store.clone();
         self.call(operation::INTERVENTIONS, None, async move { store.interventions().await }).await
     }
@@ -235,6 +236,19 @@ impl Upkeep for Link {
         let (store, pending) = (self.database.store.clone(), seqs.to_vec());
         let call = async move { store.cancel(&pending).await };
         self.call(operation::CANCEL, Some(Op::Cancel(seqs.to_vec())), call).await
+    }
+    async fn pause(&self, pause: &NewPause) -> Result<PauseChange, StoreError> {
+        self.database.store.pause(pause).await
+    }
+    async fn resume(&self, kind: PauseKind, name: &str) -> Result<bool, StoreError> {
+        self.database.store.resume(kind, name).await
+    }
+    async fn pauses(&self) -> Result<Vec<Pause>, StoreError> {
+        let store = self.database.store.clone();
+        self.call(operation::PAUSES, None, async move { store.pauses().await }).await
+    }
+    async fn count_paused(&self) -> Result<u64, StoreError> {
+        self.database.store.count_paused().await
     }
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {
         self.database.store.dead(filter, above, limit).await

@@ -115,6 +115,20 @@ pub(super) async fn claim_leaves_out_event_types<H: Harness>(db: &Db<H>) -> Outc
     Ok(())
 }
 
+/// Rows for some handlers are left for another claim.
+pub(super) async fn claim_leaves_out_handlers<H: Harness>(db: &Db<H>) -> Outcome {
+    let store = db.store();
+    let node = peer(&*store).await?;
+    let written = events(3)?;
+    let seqs = db.write(written.clone()).await?;
+    db.set_handler(written[0].id().as_str(), "held").await?;
+    db.set_handler(written[1].id().as_str(), "wanted").await?;
+    let fetched = store.claim(&node, &Fetch { without_handlers: vec!["held".into()], ..all() }).await?;
+    assert_eq!(seqs_of(&fetched), seqs[1..]);
+    assert_eq!(seqs_of(&store.claim(&node, &Fetch { exclude: seqs[1..].to_vec(), ..all() }).await?), seqs[..1]);
+    Ok(())
+}
+
 /// A row whose time has not come is nobody's yet; when it will come is known unless the limit was reached.
 pub(super) async fn claim_waits_for_the_due_time_and_reports_the_next<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();

@@ -6,7 +6,8 @@ use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::{Epochs, Fence, Mode};
 use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{
-    AuditedAction, BegunAttempt, DeadFilter, EventFilter, NodeStatus, PendingFilter, Purge, Purgeable, operation,
+    AuditedAction, BegunAttempt, DeadFilter, EventFilter, NewPause, NodeStatus, PauseKind, PendingFilter, Purge,
+    Purgeable, operation,
 };
 
 use crate::Harness;
@@ -41,7 +42,7 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         partitions: 0,
         figures: None,
     };
-    let failed: [Failed; 46] = [
+    let failed: [Failed; 50] = [
         (operation::MIGRATE, store.migrate().await.err()),
         (operation::CHECK, store.check().await.err()),
         (operation::JOIN, store.join(&node, Mode::SingleNode, HOUR).await.err()),
@@ -61,6 +62,10 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         (operation::INTERVENTIONS, store.interventions().await.err()),
         (operation::RETRY_NOW, store.retry_now(&[seq]).await.err()),
         (operation::CANCEL, store.cancel(&[seq]).await.err()),
+        (operation::PAUSE, store.pause(&NewPause::new(PauseKind::Type, "a")).await.err()),
+        (operation::RESUME, store.resume(PauseKind::Type, "a").await.err()),
+        (operation::PAUSES, store.pauses().await.err()),
+        (operation::COUNT_PAUSED, store.count_paused().await.err()),
         (operation::NOW, store.now().await.err()),
         (operation::BEGIN_ATTEMPT, store.begin_attempt(&node, fence, &attempt).await.err()),
         (operation::SETTLE, store.settle(&node, fence, &[done]).await.err()),

@@ -1,14 +1,14 @@
 use futures_util::future::join_all;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::ownership::{Fence, NodeId, Partitions};
-use pillarbox_core::row::{Change, Expected, Verdict};
+use pillarbox_core::row::{Change, Expected, Position, Verdict};
 use pillarbox_core::store::{RowId, Store};
 use pillarbox_core::write::{Action, Command, Connection as _, Finish as _, insert};
 
 use crate::Harness;
 use crate::events::{
-    Owned, all, claimed, columns, entitled, event, events, keyed_each, others_in_the_place_of, owned, row_at, rows,
-    settle_all,
+    Owned, all, claimed, columns, entitled, event, events, keyed_each, others_in_the_place_of, owned, record, row_at,
+    rows, settle_all,
 };
 use crate::nodes::{member, owner, peer, share, sharer, stranger};
 use crate::run::{Db, Outcome};
@@ -47,6 +47,23 @@ pub(super) async fn complete_clears_the_error_of_earlier_attempts<H: Harness>(db
     assert!(completes(db, &node, Fence::Table, &Verdict { row, expected, change: Change::Done }).await?);
     let row = columns(db, &written[0]).await?;
     assert_eq!((row.status, row.attempts, row.last_error), (1, 2, None));
+    Ok(())
+}
+
+/// As a settle does.
+pub(super) async fn complete_keeps_the_position<H: Harness>(db: &Db<H>) -> Outcome {
+    let store = db.store();
+    for fence in RIGHTS {
+        let written = event()?;
+        let seq = db.write(vec![written.clone()]).await?[0];
+        let node = entitled(&*store, fence).await?;
+        let position = Position::new("it's \"7\"/Grüße/🦀")?;
+        let verdict = first(row_at(&*store, seq).await?, Change::DeliveredAs(position.clone()));
+        assert!(completes(db, &node, fence, &verdict).await?, "{fence:?}");
+        let record = record(db, &written).await?;
+        assert_eq!((record.status, record.delivered_as.as_deref()), (1, Some(position.as_str())), "{fence:?}");
+        store.leave(&node).await?;
+    }
     Ok(())
 }
 
@@ -152,7 +169,7 @@ pub(super) async fn complete_is_refused_for_rows_of_others<H: Harness>(db: &Db<H
 pub(super) async fn complete_outside_of_a_transaction_changes_nothing<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, written, seqs } = owned(db, events(1)?).await?;
     let before = rows(db, &written).await?;
-    for change in [Change::Done, Change::Remove] {
+    for change in [Change::Done, Change::DeliveredAs(Position::new("s/1")?), Change::Remove] {
         let verdict = first(row_at(&*store, seqs[0]).await?, change);
         for ended in [&["ROLLBACK"][..], &["COMMIT"]] {
             let mut transaction = begun(db).await?;

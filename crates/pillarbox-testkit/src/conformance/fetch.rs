@@ -96,6 +96,36 @@ pub(super) async fn fetch_leaves_out_event_types<H: Harness>(db: &Db<H>) -> Outc
     Ok(())
 }
 
+/// Rows for some handlers neither come nor take the place of others, whether they are due or were put off; rows for none in particular
+/// do come, and types are left out beside them.
+pub(super) async fn fetch_leaves_out_handlers<H: Harness>(db: &Db<H>) -> Outcome {
+    let written = events(6)?;
+    let Owned { store, node, seqs, .. } = owned(db, written.clone()).await?;
+    for (event, handler) in written.iter().zip(["it's.held", "wanted", "it's.held", "HELD", "held"]) {
+        db.set_handler(event.id().as_str(), handler).await?;
+    }
+    settle_all(&*store, &node, &seqs[..2], &retry_in(Duration::ZERO)).await?;
+    let left_out = db.write(vec![Envelope::json("other", "{}")?]).await?;
+    let without_handlers: Vec<Box<str>> = vec!["it's.held".into(), "held".into(), "none".into()];
+    for (without_types, others) in [(Vec::new(), left_out), (vec!["other".into()], Vec::new())] {
+        let expected: BTreeSet<_> = [seqs[1], seqs[3], seqs[5]].into_iter().chain(others).collect();
+        for scope in [None, Some(everything())] {
+            for limit in [2, 100] {
+                let fetch = Fetch {
+                    without_types: without_types.clone(),
+                    without_handlers: without_handlers.clone(),
+                    scope: scope.clone(),
+                    ..some(limit)
+                };
+                let found: BTreeSet<_> = store.fetch(&fetch).await?.rows.iter().map(FetchedRow::seq).collect();
+                assert!(found.is_subset(&expected), "{found:?} of {expected:?}");
+                assert_eq!(found.len(), limit.min(expected.len()));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Of each kind, the row whose payload reaches the limit is the last, so that one that is too large comes alone; and the rest comes
 /// later, in its order.
 pub(super) async fn fetch_stops_at_the_limit_of_bytes<H: Harness>(db: &Db<H>) -> Outcome {

@@ -1,5 +1,5 @@
 use pillarbox_core::error::BoxError;
-use pillarbox_core::row::Change;
+use pillarbox_core::row::{Change, Position};
 use pillarbox_core::store::{Record, Store};
 use pillarbox_core::write::{Connection, Finish, Question, insert};
 
@@ -50,7 +50,7 @@ pub(super) async fn lookup_names_the_newest_rows_that_the_transaction_sees<H: Ha
 /// Every column, whatever is in it, before the commit as after it, whatever the row's state; nothing for a place that is empty.
 pub(super) async fn lookup_reads_rows_as_they_are_recorded<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, seqs, .. } = owned(db, events(2)?).await?;
-    settle_all(&*store, &node, &seqs[..1], &Change::Done).await?;
+    settle_all(&*store, &node, &seqs[..1], &Change::DeliveredAs(Position::new("\"Grüße\"/1")?)).await?;
     let retry = Change::Retry { attempts: 3, delay: HOUR, error: Some("it's \"broken\": \\ 🦀".to_owned()) };
     settle_all(&*store, &node, &seqs[1..], &retry).await?;
     let written = [hard_payloads()?, vec![every_column()?, delayed()?]].concat();

@@ -9,6 +9,7 @@ pub(super) mod dead;
 pub(super) mod inbox;
 pub(super) mod nodes;
 pub(super) mod partitions;
+pub(super) mod pauses;
 pub(super) mod pending;
 pub(super) mod purge;
 pub(super) mod recent;

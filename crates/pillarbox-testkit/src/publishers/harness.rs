@@ -26,6 +26,8 @@ pub struct PublisherCapabilities {
     pub missing_targets: bool,
     /// The broker asks for credentials.
     pub credentials: bool,
+    /// The broker's confirmation tells the position of a message.
+    pub positions: bool,
 }
 
 impl PublisherCapabilities {
@@ -39,6 +41,7 @@ impl PublisherCapabilities {
         deduplicates: true,
         missing_targets: true,
         credentials: true,
+        positions: true,
     };
 }
 

@@ -155,11 +155,15 @@ impl MemoryPublisher {
         }
         self.broker.accepts(&message.target, message.body.len())?;
         message.headers.retain(|(name, _)| !header::imitates(name));
-        self.broker.kept().taken.push(message);
+        let position = {
+            let taken = &mut self.broker.kept().taken;
+            taken.push(message);
+            taken.len()
+        };
         self.broker.progress.send_modify(|(_, taken)| *taken += 1);
         match answer {
             Answer::LostAnswer => Err(PublishError::unavailable("the answer was lost")),
-            _ => Ok(()),
+            _ => Ok(Some(format!("memory/{position}"))),
         }
     }
 }
@@ -170,7 +174,7 @@ fn silence_is(answers: Vec<Answer>, problem: &str) -> Vec<Answer> {
 }
 
 impl Broker {
-    fn accepts(&self, target: &str, bytes: usize) -> Receipt {
+    fn accepts(&self, target: &str, bytes: usize) -> Result<(), PublishError> {
         if target.is_empty() {
             return Err(PublishError::permanent("the target is empty; name one"));
         }

@@ -1,5 +1,8 @@
+use std::collections::HashSet;
+
 use futures_util::future::try_join_all;
 use pillarbox_core::error::BoxError;
+use pillarbox_core::row::Position;
 
 use super::PublisherHarness;
 use super::messages::{LONG, assert_once, confirmed, message, messages};
@@ -17,6 +20,23 @@ pub(super) async fn publish_confirms_each_message<H: PublisherHarness>(broker: &
     confirmed(&*publisher, mixed).await?;
     assert_once(&broker.arrived(&first, ours.len()).await?, &ours);
     assert_once(&broker.arrived(&second, theirs.len()).await?, &theirs);
+    Ok(())
+}
+
+/// Each message of a call has a position of its own, in a form that a row can keep.
+pub(super) async fn publish_tells_each_message_its_position<H: PublisherHarness>(broker: &H) -> Outcome {
+    let link = broker.link().await?;
+    let publisher = broker.publisher(&link, LONG)?;
+    let (first, second) = (broker.target(&link).await?, broker.target(&link).await?);
+    let mut positions = HashSet::new();
+    for mixed in [messages(&first, 30), [messages(&first, 15), messages(&second, 15)].concat()] {
+        for receipt in publisher.publish(mixed).await {
+            let position = receipt?.ok_or("the receipt tells no position")?;
+            assert_eq!(Position::new(&*position)?.as_str(), position);
+            assert!(positions.insert(position.clone()), "{position} was told before");
+        }
+    }
+    assert_eq!(positions.len(), 60);
     Ok(())
 }
 

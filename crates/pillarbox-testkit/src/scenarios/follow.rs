@@ -6,22 +6,24 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, EventId};
-use pillarbox_core::handle::{Delivery, HandlerError};
+use pillarbox_core::handle::{Delivery, HandlerError, Outcome as Answer};
 use pillarbox_core::ownership::Mode;
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::write::Finish as _;
-use pillarbox_engine::follow::{EventEnd, WaitError};
-use pillarbox_engine::handlers::on_type;
+use pillarbox_engine::follow::{DeliveredAs, EventEnd, WaitError};
+use pillarbox_engine::handlers::{on_batch, on_type};
 use pillarbox_engine::maintain::PendingChange;
 use pillarbox_engine::run::{Config, Outbox, OutboxBuilder};
 use tokio::sync::Semaphore;
 
 use super::setting::{until, write};
-use crate::events::{event, events};
+use crate::events::{event, events, record};
 use crate::run::{Db, Outcome};
 use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
 
 const MOMENT: Duration = Duration::from_millis(50);
+
+const DELIVERED: EventEnd = EventEnd::Delivered { positions: Vec::new() };
 
 /// A process that writes and waits, and delivers nothing; the calls of its store are counted.
 async fn web<H: Harness>(db: &Db<H>) -> Result<(Outbox, FaultyStore<Arc<dyn pillarbox_core::store::Store>>), BoxError> {
@@ -68,9 +70,9 @@ pub(super) async fn is_waited_for<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome
     };
     let (one, all, opened) = tokio::join!(one, all, opening);
     opened?;
-    assert_eq!((one?, all?), (EventEnd::Delivered, vec![EventEnd::Delivered; 3]));
+    assert_eq!((one?, all?), (DELIVERED, vec![DELIVERED; 3]));
     assert_eq!(web.delivered_all([]).await?, []);
-    assert_eq!(outbox.delivered(written[0].id().clone()).await?, EventEnd::Delivered, "the node itself tells as well");
+    assert_eq!(outbox.delivered(written[0].id().clone()).await?, DELIVERED, "the node itself tells as well");
     web.shutdown().await;
     outbox.shutdown().await;
     Ok(())
@@ -134,6 +136,51 @@ pub(super) async fn an_event_of_several_handlers_ends_with_the_last<H: Harness>(
     Ok(())
 }
 
+/// Of several handlers those that have reported one; by calls of one event and of several. A text that is no position is
+/// not kept, and the event is delivered all the same.
+pub(super) async fn tells_positions<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+    let written = events(1)?;
+    let (event_type, id) = (written[0].event_type(), written[0].id().clone());
+    let web = Outbox::writer_only(db.store()).handled_by(event_type, ["one", "batch", "quiet", "long"]);
+    let web = web.start().await?;
+    let one = async |delivery: Delivery| Answer::delivered_as(format!("Grüße/{}", delivery.attempt()));
+    let batch = async |deliveries: Vec<Delivery>| vec![Answer::delivered_as("orders/3/1042"); deliveries.len()];
+    let outbox = node(db, mode)
+        .handler(on_type(event_type, one).named("one"))
+        .handler(on_batch(event_type, 10, batch).named("batch"))
+        .handler(on_type(event_type, async |_: Delivery| {}).named("quiet"))
+        .handler(on_type(event_type, async |_: Delivery| Answer::delivered_as("x".repeat(301))).named("long"))
+        .start()
+        .await?;
+    write(db, &web, &written).await?;
+    let position = |(handler, position): (&str, &str)| DeliveredAs {
+        handler: Some(handler.into()),
+        position: position.to_owned(),
+    };
+    let positions = [("batch", "orders/3/1042"), ("one", "Grüße/1")].map(position).to_vec();
+    assert_eq!(web.delivered(id.clone()).await?, EventEnd::Delivered { positions });
+    let mut kept: Vec<_> = db.store().records(id.as_str()).await?;
+    kept.sort_by(|one, other| one.handler.cmp(&other.handler));
+    let kept: Vec<_> = kept.into_iter().map(|record| record.delivered_as).collect();
+    assert_eq!(kept, [Some("orders/3/1042".to_owned()), None, Some("Grüße/1".to_owned()), None]);
+    web.shutdown().await;
+    outbox.shutdown().await;
+    Ok(())
+}
+
+pub(super) async fn no_position_is_kept_where_none_is_wanted<H: Harness>(db: &Db<H>) -> Outcome {
+    let (web, _) = web(db).await?;
+    let outbox = node(db, Mode::SingleNode).keep_positions(false);
+    let outbox = outbox.handle_all(async |_: Delivery| Answer::delivered_as("s/1")).start().await?;
+    let event = event()?;
+    write(db, &web, std::slice::from_ref(&event)).await?;
+    assert_eq!(web.delivered(event.id().clone()).await?, DELIVERED);
+    assert_eq!(record(db, &event).await?.delivered_as, None);
+    web.shutdown().await;
+    outbox.shutdown().await;
+    Ok(())
+}
+
 /// The node stops before it has delivered the event, and another does it.
 pub(super) async fn waiting_survives_a_restart_of_the_deliverer<H: Harness>(db: &Db<H>) -> Outcome {
     let ((web, store), event) = (web(db).await?, event()?);
@@ -148,7 +195,7 @@ pub(super) async fn waiting_survives_a_restart_of_the_deliverer<H: Harness>(db: 
         Ok::<_, BoxError>(next)
     };
     let (end, next) = tokio::join!(async { web.delivered(event.id().clone()).await }, restarting);
-    assert_eq!(end?, EventEnd::Delivered);
+    assert_eq!(end?, DELIVERED);
     next?.shutdown().await;
     web.shutdown().await;
     Ok(())
@@ -190,7 +237,7 @@ pub(super) async fn waiting_goes_on_when_the_database_is_back<H: Harness>(db: &D
         Ok::<_, BoxError>(outbox)
     };
     let (end, outbox) = tokio::join!(async { web.delivered(event.id().clone()).await }, recovering);
-    assert_eq!(end?, EventEnd::Delivered);
+    assert_eq!(end?, DELIVERED);
     outbox?.shutdown().await;
     web.shutdown().await;
     Ok(())

@@ -1,28 +1,39 @@
+mod handover;
+mod heads;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::event::{Envelope, partition_of};
-use pillarbox_core::handle::{Delivery, Outcome as Decision};
-use pillarbox_core::ownership::{NodeId, Partitions};
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::Delivery;
 use pillarbox_core::retry::{ExponentialBackoff, Retry};
-use pillarbox_core::store::{Purge, Purgeable, Store, Upkeep as _};
+use pillarbox_core::store::{Store, Upkeep as _};
 use pillarbox_core::write::Finish as _;
 use pillarbox_engine::handlers::on_type;
-use pillarbox_engine::run::{FailingKey, Outbox, Partitioned};
+use pillarbox_engine::run::{Outbox, Partitioned};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 use super::many_nodes::Off;
 use super::setting::{assert_soon, drained, settled, until, write, write_guarded};
-use crate::events::{HOUR, columns, keyed, retry_in, rows, settle_all};
-use crate::invariants::{
-    i2_no_two_deliveries_of_an_event_overlap as i2, i3_events_of_a_key_are_handled_one_at_a_time_and_in_order as i3,
-};
+use crate::events::{HOUR, keyed, retry_in, rows, settle_all};
+use crate::invariants::i3_events_of_a_key_are_handled_one_at_a_time_and_in_order as i3;
 use crate::nodes::owner;
-use crate::recorder::gated;
 use crate::run::{Db, Outcome};
 use crate::{Ending, Fault, FaultyStore, Harness, Operation, Recorder};
+
+pub(super) use handover::{
+    a_handler_longer_than_the_drain_keeps_its_partition, a_handler_that_ends_when_it_is_told_to_has_not_failed,
+    nodes_that_come_and_leave_deliver_nothing_twice, partitions_are_shared_evenly,
+    the_keys_of_a_node_that_was_cut_off_go_to_another,
+};
+pub(super) use heads::{
+    a_dead_head_keeps_its_key_waiting_until_it_is_replayed, a_discarded_head_lets_its_key_go_on,
+    a_key_goes_on_if_it_was_told_to, a_row_that_cannot_be_read_keeps_its_key_waiting,
+    events_wait_behind_a_head_that_is_deferred, events_wait_behind_a_head_that_is_tried_again,
+    what_operators_let_go_on_is_not_overtaken,
+};
 
 /// A node that never looks at the table unless it has a reason to.
 fn unpolled(store: Arc<dyn Store>, recorder: &Recorder) -> Partitioned {
@@ -107,28 +118,6 @@ pub(super) async fn a_commit_wakes_the_owner_of_its_key<H: Harness>(db: &Db<H>) 
     kept_in_order(db, &outbox, &recorder, &written).await
 }
 
-/// The first goes DEAD at once, and the two behind it wait; nobody else does. Replayed, all follow in their order.
-pub(super) async fn a_dead_head_keeps_its_key_waiting_until_it_is_replayed<H: Harness>(db: &Db<H>) -> Outcome {
-    let (recorder, fixed) = failing_until();
-    let written = failing(&[("bad", "a"), ("good", "a"), ("good", "a"), ("good", "b"), ("good", "c")])?;
-    db.write(written.clone()).await?;
-    let outbox = eager(db.store(), &recorder)?.max_attempts(1).start().await?;
-    recorder.wait_for_ends(3).await;
-    until(async || Ok(statuses(db, &written).await? == [3, 0, 0, 1, 1])).await?;
-    // Long enough for several looks at the table.
-    sleep(Duration::from_millis(100)).await;
-    assert_eq!(statuses(db, &written).await?, [3, 0, 0, 1, 1]);
-    let blocked = db.store().blocked(0, 10).await?;
-    assert_eq!(blocked.iter().map(|head| (&*head.key, head.dead, head.waiting)).collect::<Vec<_>>(), [("a", true, 2)]);
-    fixed.add_permits(1);
-    let head = columns(db, &written[0]).await?.seq;
-    db.store().replay(&[head]).await?;
-    drained(db, &outbox).await?;
-    assert_eq!(statuses(db, &written).await?, [1; 5]);
-    in_order_of_success(&recorder, &written[..3]);
-    Ok(())
-}
-
 /// A handler that fails events of type `bad` as long as the semaphore has no permit.
 fn failing_until() -> (Recorder, Arc<Semaphore>) {
     let fixed = Arc::new(Semaphore::new(0));
@@ -146,138 +135,6 @@ fn in_order_of_success(recorder: &Recorder, events: &[Envelope]) {
     let done = calls.filter(|call| call.ended.is_some_and(|(_, ending)| ending == Ending::Done));
     let order: Vec<_> = done.map(|call| call.id).filter(|id| events.iter().any(|event| event.id() == id)).collect();
     assert!(order.iter().eq(events.iter().map(Envelope::id)), "{order:?}");
-}
-
-/// Thrown away, it no longer stands in the way.
-pub(super) async fn a_discarded_head_lets_its_key_go_on<H: Harness>(db: &Db<H>) -> Outcome {
-    let (recorder, _never) = failing_until();
-    let written = failing(&[("bad", "a"), ("good", "a"), ("good", "a")])?;
-    db.write(written.clone()).await?;
-    let outbox = eager(db.store(), &recorder)?.max_attempts(1).start().await?;
-    until(async || Ok(columns(db, &written[0]).await?.status == 3)).await?;
-    let head = columns(db, &written[0]).await?.seq;
-    db.store().discard(&[head]).await?;
-    drained(db, &outbox).await?;
-    in_order_of_success(&recorder, &written[1..]);
-    assert_eq!(recorder.calls().len(), 3);
-    Ok(())
-}
-
-/// An event that is written right after its key was allowed to go on comes after those that had been waiting, although all of
-/// them stand below what has been read. That is so however often it is done, whichever way, with other keys being busy.
-pub(super) async fn what_operators_let_go_on_is_not_overtaken<H: Harness>(db: &Db<H>) -> Outcome {
-    let (recorder, fixed) = failing_until();
-    let store = db.store();
-    let outbox = eager(db.store(), &recorder)?.max_attempts(1).cold_capacity(64).start().await?;
-    for round in 0..6 {
-        let key = format!("held-{round}");
-        let mut written = failing(&[("bad", &key), ("good", &key), ("good", &key)])?;
-        db.write(written.clone()).await?;
-        db.write(in_turn(7, 100)?).await?;
-        until(async || Ok(columns(db, &written[0]).await?.status == 3 && store.counts().await?.new <= 2)).await?;
-        // All that there is has been read; the node is about to read what is above.
-        let head = columns(db, &written[0]).await?.seq;
-        let later = failing(&[("good", &key)])?;
-        match round % 3 {
-            0 => drop(store.discard(&[head]).await?),
-            1 => {
-                fixed.add_permits(1);
-                store.replay(&[head]).await?;
-            }
-            _ => drop(store.purge(&Purge::new(Purgeable::Dead, Duration::ZERO, 10_000)).await?),
-        }
-        write(db, &outbox, &later).await?;
-        written.extend(later);
-        settled(&*store).await?;
-        let first = usize::from(round % 3 != 1);
-        in_order_of_success(&recorder, &written[first..]);
-        if fixed.available_permits() > 0 {
-            fixed.forget_permits(1);
-        }
-    }
-    outbox.shutdown().await;
-    Ok(())
-}
-
-/// A row that is no event keeps its key waiting like one that fails, whether it is found beside the others, after them, or
-/// by the next owner.
-pub(super) async fn a_row_that_cannot_be_read_keeps_its_key_waiting<H: Harness>(db: &Db<H>) -> Outcome {
-    let recorder = Recorder::new();
-    let status = async |id: &str| Ok::<_, BoxError>(db.columns(id).await?.map(|row| row.status));
-    // Written while nobody delivers, so that the key is there before anyone looks.
-    for id in ["first", "bad", "second"] {
-        db.insert_of_aggregate(id, "a").await?;
-    }
-    db.break_row("bad").await?;
-    let other = keyed("b")?;
-    db.write(vec![other.clone()]).await?;
-    let outbox = eager(db.store(), &recorder)?.start().await?;
-    let states =
-        async || Ok::<_, BoxError>([status("first").await?, status("bad").await?, status(other.id().as_str()).await?]);
-    until(async || Ok(states().await? == [Some(1), Some(3), Some(1)])).await?;
-    sleep(Duration::from_millis(100)).await;
-    assert_eq!(recorder.calls().len(), 2);
-    outbox.shutdown().await;
-    let outbox = eager(db.store(), &recorder)?.start().await?;
-    sleep(Duration::from_millis(200)).await;
-    assert_eq!(status("second").await?, Some(0), "whoever delivers");
-    let bad = db.columns("bad").await?.ok_or("the row is there")?.seq;
-    db.store().discard(&[bad]).await?;
-    drained(db, &outbox).await?;
-    assert_eq!(recorder.calls().len(), 3);
-    Ok(())
-}
-
-/// Told to continue, a key does not wait for the one that fails; told to skip DEAD ones, it waits for attempts only.
-pub(super) async fn a_key_goes_on_if_it_was_told_to<H: Harness>(db: &Db<H>) -> Outcome {
-    for (round, policy) in [FailingKey::Continue, FailingKey::SkipDead].into_iter().enumerate() {
-        let (recorder, _never) = failing_until();
-        let key = format!("held-{round}");
-        let written = failing(&[("bad", &key), ("good", &key), ("good", &key)])?;
-        db.write(written.clone()).await?;
-        let outbox = eager(db.store(), &recorder)?.max_attempts(3).failing_key(policy).start().await?;
-        drained(db, &outbox).await?;
-        assert_eq!(statuses(db, &written).await?, [3, 1, 1], "{policy:?}");
-        let calls: Vec<_> = recorder.calls().into_iter().map(|call| call.id).collect();
-        assert_eq!(calls.len(), 5, "{policy:?}");
-        let first_good = calls.iter().position(|id| id == written[1].id());
-        let last_bad = calls.iter().rposition(|id| id == written[0].id());
-        assert_eq!(first_good < last_bad, policy == FailingKey::Continue, "{policy:?}: {calls:?}");
-    }
-    Ok(())
-}
-
-/// It is tried again before any of the others is tried at all.
-pub(super) async fn events_wait_behind_a_head_that_is_tried_again<H: Harness>(db: &Db<H>) -> Outcome {
-    let recorder = Recorder::around(async |delivery: Delivery| match delivery.event_type() {
-        "bad" if delivery.attempt() < 4 => Err("not yet"),
-        _ => Ok(()),
-    });
-    let mut written = failing(&[("good", "a"), ("bad", "a")])?;
-    written.extend((0..40).map(|_| keyed("a")).collect::<Result<Vec<_>, _>>()?);
-    written.extend(in_turn(5, 50)?);
-    db.write(written.clone()).await?;
-    let outbox = eager(db.store(), &recorder)?.cold_capacity(32).start().await?;
-    nothing_was_overtaken(db, &outbox, &recorder, &written).await?;
-    assert_eq!(recorder.calls().len(), written.len() + 3);
-    in_order_of_success(&recorder, &written[..42]);
-    Ok(())
-}
-
-/// A handler that defers its event keeps the key's place as well.
-pub(super) async fn events_wait_behind_a_head_that_is_deferred<H: Harness>(db: &Db<H>) -> Outcome {
-    let deferred = Arc::new(Semaphore::new(1));
-    let recorder = Recorder::around(move |delivery: Delivery| {
-        let later = delivery.event_type() == "bad" && deferred.try_acquire().map(|permit| permit.forget()).is_ok();
-        async move { if later { Decision::Defer(Duration::from_millis(30)) } else { Decision::Done } }
-    });
-    let written = failing(&[("bad", "a"), ("good", "a"), ("good", "a")])?;
-    db.write(written.clone()).await?;
-    let outbox = eager(db.store(), &recorder)?.start().await?;
-    drained(db, &outbox).await?;
-    assert_eq!(recorder.calls().len(), 4);
-    in_order_of_success(&recorder, &written);
-    Ok(())
 }
 
 /// One key stands still with far more events than fit into memory, another fails; all others are delivered.
@@ -460,164 +317,6 @@ pub(super) async fn a_late_commit_is_not_overtaken_by_what_was_written_after_it<
         written.extend(others);
     }
     kept_in_order(db, &outbox, &recorder, &written).await
-}
-
-/// Nodes come and leave while they deliver: nothing twice, nothing out of order.
-pub(super) async fn nodes_that_come_and_leave_deliver_nothing_twice<H: Harness>(db: &Db<H>) -> Outcome {
-    let recorder = Recorder::around(async |_: Delivery| sleep(Duration::from_millis(1)).await);
-    let written = in_turn(40, 2000)?;
-    db.write(written.clone()).await?;
-    let first = eager(db.store(), &recorder)?.node_name("first").start().await?;
-    recorder.wait_for_calls(50).await;
-    let second = eager(db.connect().await?, &recorder)?.node_name("second").start().await?;
-    recorder.wait_for_calls(400).await;
-    let third = eager(db.connect().await?, &recorder)?.node_name("third").start().await?;
-    recorder.wait_for_calls(800).await;
-    first.shutdown().await;
-    recorder.wait_for_calls(1200).await;
-    third.shutdown().await;
-    kept_in_order(db, &second, &recorder, &written).await
-}
-
-/// It takes what is free of its share at once, and the rest when the owner has given it.
-pub(super) async fn partitions_are_shared_evenly<H: Harness>(db: &Db<H>) -> Outcome {
-    let recorder = Recorder::new();
-    let first = eager(db.store(), &recorder)?.start().await?;
-    let second = eager(db.connect().await?, &recorder)?.start().await?;
-    shares(db, &[128, 128]).await?;
-    let third = eager(db.connect().await?, &recorder)?.start().await?;
-    shares(db, &[86, 85, 85]).await?;
-    second.shutdown().await;
-    shares(db, &[128, 128]).await?;
-    for node in [first, third] {
-        node.shutdown().await;
-    }
-    assert_eq!(db.store().partitions().await?.unowned, 256);
-    Ok(())
-}
-
-/// Waits until the nodes own so many partitions each.
-async fn shares<H: Harness>(db: &Db<H>, wanted: &[u16]) -> Outcome {
-    loop {
-        let nodes = db.store().nodes().await?;
-        let mut owned: Vec<u16> = nodes.iter().map(|node| node.partitions).collect();
-        owned.sort_unstable_by(|a, b| b.cmp(a));
-        if owned == wanted {
-            return Ok(());
-        }
-        sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// A node that cannot renew its lease loses its keys to another; what its handler says then changes nothing.
-pub(super) async fn the_keys_of_a_node_that_was_cut_off_go_to_another<H: Harness>(db: &Db<H>) -> Outcome {
-    let (stuck, gate) = gated();
-    let faulty = FaultyStore::new(db.store());
-    let first =
-        eager(Arc::new(faulty.clone()), &stuck)?.lease(Duration::from_millis(400)).node_name("first").start().await?;
-    let written = in_turn(5, 20)?;
-    db.write(written.clone()).await?;
-    stuck.wait_for_calls(4).await;
-    faulty.set_all(Fault::Unreachable);
-    let recorder = Recorder::new();
-    let second = eager(db.connect().await?, &recorder)?.node_name("second").start().await?;
-    settled(&*db.store()).await?;
-    gate.add_permits(1_000_000);
-    faulty.set_all(Fault::None);
-    first.shutdown().await;
-    second.shutdown().await;
-    assert_eq!(statuses(db, &written).await?, [1; 20]);
-    assert_eq!(recorder.calls().len(), 20, "all by the one that was left");
-    let observed = db.observed(&written, recorder.calls()).await?;
-    i3(&observed)?;
-    Ok(())
-}
-
-/// A key of a partition that the second of two nodes is to own, and that none of the keys `in_turn` is in.
-fn key_of_the_second() -> Result<String, BoxError> {
-    let others: Partitions = (0..40).map(|number| partition_of(&format!("key-{number}"))).collect();
-    let fits = |key: &String| partition_of(key) >= 128 && !others.contains(partition_of(key));
-    let found = (0..1000).map(|number| format!("slow-{number}")).find(fits);
-    found.ok_or_else(|| "one of a thousand keys is there".into())
-}
-
-/// A handler that runs for longer than the drain is told to stop, and keeps its partition for as long as it runs: the node that
-/// joins takes the rest of its share at once, and delivers nothing of the key before the handler has ended.
-pub(super) async fn a_handler_longer_than_the_drain_keeps_its_partition<H: Harness>(db: &Db<H>) -> Outcome {
-    let (told, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
-    let (tells, waits) = (Arc::clone(&told), Arc::clone(&gate));
-    let recorder = Recorder::around(move |delivery: Delivery| {
-        let (tells, waits) = (Arc::clone(&tells), Arc::clone(&waits));
-        async move {
-            if delivery.event_type() == "bad" {
-                delivery.cancelled().await;
-                tells.add_permits(1);
-                drop(waits.acquire().await);
-            }
-        }
-    });
-    let slow = key_of_the_second()?;
-    let first =
-        eager(db.store(), &recorder)?.drain_timeout(Duration::from_millis(100)).node_name("first").start().await?;
-    let mut written = failing(&[("bad", &slow), ("good", &slow), ("good", &slow)])?;
-    written.extend(in_turn(40, 200)?);
-    db.write(written.clone()).await?;
-    recorder.wait_for_ends(200).await;
-
-    let second = eager(db.connect().await?, &recorder)?.node_name("second").start().await?;
-    shares(db, &[129, 127]).await?;
-    drop(told.acquire().await?);
-    // What is written now is delivered by both, the key that waits aside.
-    let mut later = in_turn(40, 200)?;
-    later.extend(failing(&[("good", &slow)])?);
-    db.write(later.clone()).await?;
-    recorder.wait_for_ends(400).await;
-    assert_eq!(recorder.calls().len(), 401, "nothing of the key but what runs");
-    shares(db, &[129, 127]).await?;
-
-    gate.add_permits(1);
-    shares(db, &[128, 128]).await?;
-    drained(db, &first).await?;
-    written.extend(later);
-    kept_in_order(db, &second, &recorder, &written).await?;
-    let behind =
-        recorder.calls().into_iter().filter(|call| call.order_key.as_ref().is_some_and(|key| *key.key == *slow));
-    let nodes: Vec<NodeId> = behind.map(|call| call.node).collect();
-    assert!(nodes.len() == 4 && nodes[1..].iter().all(|node| *node == nodes[3] && *node != nodes[0]), "{nodes:?}");
-    Ok(())
-}
-
-/// A handler that ends with an error because it was told to stop has not failed: no attempt is counted, and the node that waited
-/// for the partition delivers the event, before the others of its key.
-pub(super) async fn a_handler_that_ends_when_it_is_told_to_has_not_failed<H: Harness>(db: &Db<H>) -> Outcome {
-    let stubborn = Arc::new(Semaphore::new(1));
-    let recorder = Recorder::around(move |delivery: Delivery| {
-        let stays = delivery.event_type() == "bad" && stubborn.try_acquire().map(|permit| permit.forget()).is_ok();
-        async move {
-            if stays {
-                delivery.cancelled().await;
-                return Err("told to stop");
-            }
-            Ok(())
-        }
-    });
-    let slow = key_of_the_second()?;
-    let first =
-        eager(db.store(), &recorder)?.drain_timeout(Duration::from_millis(100)).node_name("first").start().await?;
-    let written = failing(&[("bad", &slow), ("good", &slow)])?;
-    db.write(written.clone()).await?;
-    recorder.wait_for_calls(1).await;
-    let second = eager(db.connect().await?, &recorder)?.node_name("second").start().await?;
-    drained(db, &first).await?;
-    second.shutdown().await;
-    let row = columns(db, &written[0]).await?;
-    assert_eq!((row.status, row.attempts, row.last_error), (1, 0, None));
-    assert_eq!(recorder.calls().len(), 3);
-    in_order_of_success(&recorder, &written);
-    let observed = db.observed(&written, recorder.calls()).await?;
-    i2(&observed)?;
-    i3(&observed)?;
-    Ok(())
 }
 
 /// The rows of delivered events do not stay.

@@ -17,7 +17,7 @@ use pillarbox_engine::run::Outbox;
 use tokio::sync::Semaphore;
 
 use super::setting::{settled, until, write};
-use crate::events::{columns, event};
+use crate::events::{columns, event, record};
 use crate::harness::ErrorOf;
 use crate::run::{Db, Outcome, Transactions};
 use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
@@ -86,6 +86,34 @@ pub(super) async fn commits_with_its_event<H: Harness>(db: &Db<H>, mode: Mode) -
     }
     assert_eq!(outbox.stats().done, 40);
     outbox.shutdown().await;
+    Ok(())
+}
+
+#[derive(Clone)]
+struct Reporting;
+
+impl AsyncThen for Reporting {
+    async fn decide(&self, delivery: Delivery) -> Result<Decision, BoxError> {
+        Ok(Decision::delivered_as(format!("ledger/{}", delivery.attempt())))
+    }
+}
+
+/// It is kept, and what the handler has written is committed.
+pub(super) async fn a_handler_reports_a_position_in_its_transaction<H: Harness>(db: &Db<H>) -> Outcome {
+    let recorder = Recorder::new();
+    let outbox = Outbox::single_node(db.store())
+        .handler(following_up(db, Reporting))
+        .handler(on_type(Events::Others, recorder.clone()))
+        .start()
+        .await?;
+    let event = handled("key")?;
+    write(db, &outbox, std::slice::from_ref(&event)).await?;
+    recorder.wait_for_calls(1).await;
+    settled(&*db.store()).await?;
+    let record = record(db, &event).await?;
+    assert_eq!((record.status, record.delivered_as.as_deref()), (1, Some("ledger/1")));
+    outbox.shutdown().await;
+    assert_eq!((outbox.stats().done, recorder.calls().len()), (2, 1));
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! What the suites cannot say of themselves, and of the outbox in memory.
 
+mod following;
 mod health;
 mod lessons;
 mod modes;

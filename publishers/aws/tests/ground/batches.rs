@@ -51,6 +51,8 @@ async fn each_message_of_a_batch_is_answered_for_itself() {
         let receipts = publisher.publish(batch).await;
         let expected = [None, Some(Permanent), Some(Temporary), None, Some(Unavailable), Some(Temporary), None];
         assert_eq!(kinds(&receipts), expected, "{receipts:?}");
+        let positions = receipts.iter().flatten().flatten();
+        assert_eq!(positions.filter(|position| position.starts_with("message-")).count(), 3, "{receipts:?}");
         assert_eq!(service.books().batches, [7]);
     }
 }

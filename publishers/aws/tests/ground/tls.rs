@@ -79,7 +79,7 @@ async fn a_service_is_trusted_by_its_authority() {
         SqsPublisher::new(options).expect("options")
     };
     let queue = "https://sqs.eu-central-1.amazonaws.com/123456789012/orders";
-    assert_eq!(publisher(&authority).publish(vec![message(queue)]).await, [Ok(())]);
+    assert_eq!(publisher(&authority).publish(vec![message(queue)]).await, [Ok(Some("m".to_owned()))]);
     let refused = publisher(&other).publish(vec![message(queue)]).await;
     assert!(
         refused.iter().all(|receipt| receipt.as_ref().is_err_and(|error| error.kind() == Misconfigured)),

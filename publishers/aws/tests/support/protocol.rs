@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -68,6 +69,12 @@ fn of_form(body: &[u8]) -> Call {
     Call { is_sqs: false, target, messages: publishes.then_some(messages) }
 }
 
+/// An id of a message that no other has.
+fn message_id() -> String {
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    format!("message-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
 impl Call {
     pub(crate) fn name(&self) -> String {
         self.target.rsplit(['/', ':']).next().unwrap_or_default().to_owned()
@@ -99,9 +106,13 @@ impl Call {
         for (id, code) in outcomes {
             match code.as_deref().map(split) {
                 None if self.is_sqs => {
-                    taken.push(json!({"Id": id, "MessageId": id, "MD5OfMessageBody": "x"}).to_string());
+                    let message = message_id();
+                    taken.push(json!({"Id": id, "MessageId": message, "MD5OfMessageBody": "x"}).to_string());
                 }
-                None => taken.push(format!("<member><Id>{id}</Id><MessageId>{id}</MessageId></member>")),
+                None => {
+                    let message = message_id();
+                    taken.push(format!("<member><Id>{id}</Id><MessageId>{message}</MessageId></member>"));
+                }
                 Some((code, fault)) if self.is_sqs => {
                     refused.push(json!({"Id": id, "Code": code, "SenderFault": fault, "Message": "no"}).to_string());
                 }

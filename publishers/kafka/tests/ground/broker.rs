@@ -55,6 +55,24 @@ async fn nothing_is_lost_while_the_broker_comes_and_goes() {
     assert!(confirmed.failures > 0, "the broker was away for longer than the limit");
 }
 
+/// Each partition counts from zero.
+#[tokio::test]
+async fn a_message_is_where_its_receipt_says() {
+    let cluster = Cluster::start();
+    let (publisher, topic) = (publisher(cluster.url(), |_| ()), cluster.topic());
+    let messages: Vec<Message> = (0..30).map(|number| keyed(&topic, &format!("key-{number}"))).collect();
+    let receipts = publisher.publish(messages.clone()).await;
+    let arrived = read_partitions(cluster.address, &topic, messages.len()).await.expect("reads");
+    for (message, receipt) in messages.iter().zip(receipts) {
+        let position = receipt.expect("confirmed").expect("has a position");
+        let numbers = position.strip_prefix(&format!("{topic}/")).and_then(|numbers| numbers.split_once('/'));
+        let (partition, offset) = numbers.expect("topic/partition/offset");
+        let partition: i32 = partition.parse().expect("a number");
+        let offset: usize = offset.parse().expect("a number");
+        assert_eq!(arrived[&partition][offset].header("event-id"), Some(message.id.as_str()), "{position}");
+    }
+}
+
 /// The hashes are those of Kafka's own tests of its partitioner.
 #[tokio::test]
 async fn a_key_is_where_javas_clients_put_it() {

@@ -128,6 +128,12 @@ impl Client {
         Ok(())
     }
 
+    /// Makes a queue that ends with the broker.
+    pub(crate) async fn transient(&self, name: &str) -> Result<(), BoxError> {
+        self.channel.queue_declare(name.into(), QueueDeclareOptions::default(), FieldTable::default()).await?;
+        Ok(())
+    }
+
     /// Makes a durable topic exchange.
     pub(crate) async fn exchange(&self, name: &str) -> Result<(), BoxError> {
         let durable = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };

@@ -38,6 +38,21 @@ async fn a_stream_is_created_by_its_first_entry_unless_that_is_off() -> Result<(
 }
 
 #[tokio::test]
+async fn an_entry_is_where_its_receipt_says() -> Result<(), BoxError> {
+    let server = support::start(&[]).await?;
+    let publisher = RedisPublisher::new(support::options(server.address().port()))?;
+    let mut client = support::client(server.address().port(), None).await?;
+    let messages = messages("shop/orders", 20);
+    for (message, receipt) in messages.iter().zip(publisher.publish(messages.clone()).await) {
+        let position = receipt?.ok_or("no position")?;
+        let id = position.strip_prefix("shop/orders/").ok_or("another stream")?;
+        let found: redis::Value = redis::cmd("XRANGE").arg(&["shop/orders", id, id]).query_async(&mut client).await?;
+        assert!(format!("{found:?}").contains(message.id.as_str()), "{position}: {found:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_key_that_is_no_stream_is_refused_for_its_message_alone() -> Result<(), BoxError> {
     let server = support::start(&[]).await?;
     let publisher = RedisPublisher::new(support::options(server.address().port()))?;

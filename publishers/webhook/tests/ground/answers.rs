@@ -52,7 +52,7 @@ async fn a_request_carries_the_message_and_its_signatures() {
         ("authorization".into(), "Bearer evil".into()),
         ("webhook-signature".into(), "v1,evil".into()),
     ];
-    assert_eq!(publisher.publish(vec![message]).await, [Ok(())]);
+    assert_eq!(publisher.publish(vec![message]).await, [Ok(None)]);
 
     let requests = endpoint.requests();
     let [request] = requests.as_slice() else { panic!("one request, not {requests:?}") };
@@ -101,7 +101,7 @@ async fn an_event_is_signed_for_its_tenant_or_not_sent() {
     };
     let tenants = [Some("acme"), Some("globex"), Some("initech"), None];
     let receipts = publisher.publish(tenants.map(of).into()).await;
-    assert_eq!(receipts[..2], [Ok(()), Ok(())]);
+    assert_eq!(receipts[..2], [Ok(None), Ok(None)]);
     for (receipt, expected) in receipts[2..].iter().zip(["tenant `initech` has no secret", "the event has no tenant"]) {
         let error = receipt.as_ref().expect_err("it is not sent unsigned");
         assert_eq!((error.kind(), error.scope()), (Misconfigured, Scope::Message), "nobody else waits: {error}");
@@ -151,7 +151,7 @@ async fn a_body_of_nothing_says_so() {
     options.url = Some(endpoint.url("/in").into());
     let publisher = standing(0, options);
     let message = Message::new("empty", EventId::new("e-1").expect("an id"), Vec::new());
-    assert_eq!(publisher.publish(vec![message]).await, [Ok(())]);
+    assert_eq!(publisher.publish(vec![message]).await, [Ok(None)]);
     let requests = endpoint.requests();
     let [request] = requests.as_slice() else { panic!("one request, not {requests:?}") };
     assert_eq!((request.header("content-length"), request.body.len()), ("0", 0));
@@ -211,7 +211,7 @@ async fn a_key_stays_in_order_and_waits_behind_a_failure() {
         // Behind the inserted one, message `index` is number `index - 1`.
         let is_of_b = if index < 150 { index % 3 == 1 } else { index == 150 || (index - 1) % 3 == 1 };
         if index < 150 || !is_of_b {
-            assert_eq!(*receipt, Ok(()), "{index}");
+            assert_eq!(*receipt, Ok(None), "{index}");
             continue;
         }
         let error = receipt.as_ref().expect_err("behind the failure");
@@ -252,7 +252,7 @@ async fn an_answer_without_end_is_read_to_a_bound() {
     let messages = ["/huge/200", "/huge/500", "/drip"].map(|path| message(endpoint.url(path), 0));
     let receipts = publisher().publish(messages.into()).await;
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
-    assert_eq!((&receipts[0], &receipts[2]), (&Ok(()), &Ok(())), "the status alone is the confirmation");
+    assert_eq!((&receipts[0], &receipts[2]), (&Ok(None), &Ok(None)), "the status alone is the confirmation");
     let error = receipts[1].as_ref().expect_err("a failure");
     assert!(error.kind() == Temporary && error.to_string().chars().count() < 300, "{error}");
 }

@@ -276,7 +276,7 @@ async fn a_certificate_is_trusted_by_its_authority_and_name() {
         options.ca_file = file.map(|file| file.path().to_owned());
         WebhookPublisher::new(options).expect("options")
     };
-    assert_eq!(with(Some(&authority)).publish(many(&target, 1)).await, [Ok(())]);
+    assert_eq!(with(Some(&authority)).publish(many(&target, 1)).await, [Ok(None)]);
     let error = |receipts: Vec<pillarbox_core::publisher::Receipt>| receipts[0].clone().expect_err("refused");
     let (other, _) = endpoint_with_tls("localhost").await;
     let unknown = error(with(Some(&other)).publish(many(&target, 1)).await);

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use crate::support::{self, LEASE, done, events, eventually, fetch, node, with_db};
-use mysql_async::TxOpts;
 use mysql_async::prelude::Queryable as _;
+use mysql_async::{IsolationLevel, TxOpts};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::ownership::{Epochs, Fence, Mode, Partitions, Renewal, Share};
 use pillarbox_core::store::{FetchedRow, Store as _, Upkeep as _};
+use pillarbox_core::write::{Action, Command, Connection as _};
 
 /// How many sessions of this database are at a statement for longer than any of these takes by itself.
 async fn waiting(db: &support::Db) -> Option<String> {
@@ -125,6 +126,49 @@ async fn a_claim_waits_for_no_row() {
         user.rollback().await.expect("rolls back");
     })
     .await;
+}
+
+/// A handler's transaction is of the service's level, at which a completion locks all that it reads. It does so in the order of a join.
+#[tokio::test]
+async fn a_completion_and_a_join_run_into_no_deadlock_at_repeatable_read() {
+    for mode in [Mode::SingleNode, Mode::Partitioned] {
+        with_db(async |db| {
+            let store = db.store().await;
+            let owner = node("owner");
+            store.join(&owner, mode, LEASE).await.expect("joins");
+            let fence = if mode == Mode::Partitioned {
+                store.share(&owner, &Epochs::none()).await.expect("shares");
+                Fence::Partition
+            } else {
+                store.acquire(&owner).await.expect("acquires");
+                Fence::Table
+            };
+            let written = db.write(&store, events(1)).await;
+            // The partition that a join locks.
+            db.execute("UPDATE outbox_event SET `partition` = 0").await;
+            let verdicts = done(&store, &written).await;
+            let mut level = TxOpts::default();
+            level.with_isolation_level(IsolationLevel::RepeatableRead);
+            let mut handler = db.pool.start_transaction(level).await.expect("begins");
+            let mut steps = store.complete(&owner, fence, &verdicts[0]).statements.into_iter().map(|statement| {
+                let action = Action::Complete { node: &owner, fence, verdict: &verdicts[0] };
+                Command { action, statements: vec![statement] }
+            });
+            let (lock, change) = (steps.next().expect("locks"), steps.next().expect("changes"));
+
+            handler.run(&lock).await.expect("locks");
+            let complete = async {
+                eventually("the join waits", async || waiting(db).await.as_deref() == Some("1")).await;
+                assert_eq!(handler.run(&change).await.expect("is not the victim of a deadlock"), 1, "{mode:?}");
+                handler.commit().await.expect("commits");
+            };
+            let other = node("other");
+            let (joined, ()) = tokio::join!(store.join(&other, mode, LEASE), complete);
+            joined.expect("joins");
+            assert_eq!(store.counts().await.expect("counts").done, 1);
+        })
+        .await;
+    }
 }
 
 /// The settle is the victim of a deadlock, since it has changed less; it begins anew, and nobody hears of it.

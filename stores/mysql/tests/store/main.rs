@@ -3,6 +3,7 @@
 mod cancel;
 mod connect;
 mod contention;
+mod examine;
 mod failover;
 mod guard;
 mod identity;

@@ -18,7 +18,7 @@ async fn many_migrate_at_once() {
         try_join_all(stores.iter().map(|store| store.migrate())).await.expect("all migrate");
         try_join_all(stores.iter().map(|store| store.check())).await.expect("all find the tables");
         let versions = "SELECT GROUP_CONCAT(version ORDER BY version) FROM outbox_migration";
-        assert_eq!(db.text(versions).await.as_deref(), Some("1,3,4,5,6,8,9,14,16,17"), "one of them did it");
+        assert_eq!(db.text(versions).await.as_deref(), Some("1,3,4,5,6,8,9,13,14,15,16,17,19"), "one of them did it");
         let partitions = "SELECT COUNT(*) FROM outbox_partition WHERE node_id IS NULL";
         assert_eq!(db.text(partitions).await.as_deref(), Some("256"));
     })
@@ -90,7 +90,7 @@ async fn a_table_of_the_first_release_learns_which_rows_are_heads() {
         db.execute("UPDATE outbox_partition SET node_id = 'gone' WHERE `partition` < 3").await;
         let store = db.options().connect().await.expect("connects");
         let error = store.check().await.expect_err("a version is missing");
-        assert!(error.to_string().contains("version 1, this release needs 17"), "{error}");
+        assert!(error.to_string().contains("version 1, this release needs 19"), "{error}");
         store.migrate().await.expect("upgrades");
         store.check().await.expect("is complete");
         assert_eq!(heads_index(db).await, "head,handler,failing,seq");
@@ -323,9 +323,9 @@ async fn a_prefix_stands_before_all_tables() {
         }
         let tables = "SELECT GROUP_CONCAT(TABLE_NAME ORDER BY TABLE_NAME) FROM information_schema.TABLES \
              WHERE TABLE_SCHEMA = DATABASE()";
-        let expected = "shop_events,shop_events_audit,shop_events_inbox,shop_events_migration,shop_events_node,shop_events_partition,\
-             shop_outbox_audit,shop_outbox_event,shop_outbox_inbox,shop_outbox_migration,shop_outbox_node,shop_outbox_partition,\
-             till_outbox_audit,till_outbox_event,till_outbox_inbox,till_outbox_migration,till_outbox_node,till_outbox_partition";
+        let expected = "shop_events,shop_events_audit,shop_events_inbox,shop_events_migration,shop_events_node,shop_events_partition,shop_events_pause,\
+             shop_outbox_audit,shop_outbox_event,shop_outbox_inbox,shop_outbox_migration,shop_outbox_node,shop_outbox_partition,shop_outbox_pause,\
+             till_outbox_audit,till_outbox_event,till_outbox_inbox,till_outbox_migration,till_outbox_node,till_outbox_partition,till_outbox_pause";
         assert_eq!(db.text(tables).await.as_deref(), Some(expected));
     })
     .await;

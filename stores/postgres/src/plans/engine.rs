@@ -1,9 +1,11 @@
 use pillarbox_core::ownership::{Fence, NodeId};
+use pillarbox_core::row::Position;
 use pillarbox_core::store::Store as _;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::{ENDED, PENDING, Plan, Setting, execute, number, with_rows};
 use crate::PostgresStore;
+use crate::positions::Positions;
 use crate::session::{BY_INDEX, Param};
 
 const FENCES: [Fence; 3] = [Fence::Table, Fence::Partition, Fence::Row];
@@ -72,6 +74,11 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
         (&length, Type::INT4),
         (&handler, Type::TEXT),
     ];
+    let mut positions = Positions::default();
+    done.iter().for_each(|seq| positions.push(*seq, &Position::new(format!("orders/3/{seq}")).expect("a position")));
+    let (mut settle_as, mut at_once_as) = (settle.to_vec(), at_once.to_vec());
+    positions.bind(&mut settle_as);
+    positions.bind(&mut at_once_as);
     let none: Option<&str> = None;
     let begin: [Param<'_>; 8] = [
         (&node, Type::TEXT),
@@ -86,7 +93,9 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
     for fence in FENCES {
         let of_rows_alike = [sql.settle_done.both(), sql.settle_removed.both()].concat();
         let of_rows_alike = of_rows_alike.into_iter().map(|statement| (statement, &at_once[..]));
-        for (statement, params) in of_rows_alike.chain([(&sql.settle_mixed, &settle[..])]) {
+        let done_as = sql.settle_done_as.both().map(|statement| (statement, &at_once_as[..]));
+        let mixed = [(&sql.settle_mixed, &settle[..]), (&sql.settle_mixed_as, &settle_as[..])];
+        for (statement, params) in of_rows_alike.chain(done_as).chain(mixed) {
             Plan::of(store, "", statement.of(fence), params).await.enters_by(&["pkey"], 1000);
         }
         Plan::of(store, "", sql.begin_attempt.of(fence), &begin).await.enters_by(&["pkey"], 1);
@@ -153,6 +162,19 @@ async fn claims_and_first_successes_are_heap_only() {
             assert_eq!(done.get::<_, Vec<i64>>(0).len(), rows);
             assert_eq!(updated().await, (2000, 2000));
         }
+
+        // With positions too, as long as the page has room.
+        let seqs: Vec<i64> = (ENDED + 4001..).filter(|seq| seq % 10 != 0).take(20).collect();
+        let ids = seqs.iter().map(i64::to_string).collect::<String>().into_bytes();
+        let mut positions = Positions::default();
+        seqs.iter().for_each(|seq| positions.push(*seq, &Position::new(format!("o/{seq}")).expect("a position")));
+        let mut params = params.to_vec();
+        params[2] = (&seqs, Type::INT8_ARRAY);
+        params[3] = (&ids, Type::BYTEA);
+        positions.bind(&mut params);
+        let [sparse, _] = sql.settle_done_as.both().map(|statement| statement.of(Fence::Table));
+        let done = transaction.query_typed_one(sparse, &params).await.expect("settles");
+        assert_eq!((done.get::<_, Vec<i64>>(0).len(), updated().await), (20, (2020, 2020)));
     })
     .await;
 }

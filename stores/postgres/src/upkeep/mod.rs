@@ -3,6 +3,7 @@
 mod dead;
 pub(crate) mod overview;
 mod partitions;
+mod pause;
 mod pending;
 mod purge;
 mod recent;
@@ -17,10 +18,13 @@ use pillarbox_core::ownership::NodeId;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
     AuditEntry, AuditedAction, Backlog, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage, InboxConsumer,
-    NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowState, Upkeep,
+    NewPause, NodeStatus, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged,
+    Record, RowState, Upkeep,
 };
 
 use crate::{PostgresStore, audit, inbox};
+
+pub(crate) use pause::interventions;
 
 #[async_trait]
 impl Upkeep for PostgresStore {
@@ -80,6 +84,22 @@ impl Upkeep for PostgresStore {
     async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
         let cancel = pending::change(self.inner(), &self.inner().sql.cancel, seqs);
         self.inner().sessions.call(operation::CANCEL, cancel).await
+    }
+
+    async fn pause(&self, pause: &NewPause) -> Result<PauseChange, StoreError> {
+        self.inner().sessions.call(operation::PAUSE, pause::pause(self.inner(), pause)).await
+    }
+
+    async fn resume(&self, kind: PauseKind, name: &str) -> Result<bool, StoreError> {
+        self.inner().sessions.call(operation::RESUME, pause::resume(self.inner(), kind, name)).await
+    }
+
+    async fn pauses(&self) -> Result<Vec<Pause>, StoreError> {
+        self.inner().sessions.call(operation::PAUSES, pause::list(self.inner())).await
+    }
+
+    async fn count_paused(&self) -> Result<u64, StoreError> {
+        self.inner().sessions.call(operation::COUNT_PAUSED, pause::count(self.inner())).await
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {

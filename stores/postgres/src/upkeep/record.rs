@@ -42,7 +42,8 @@ pub(super) async fn states(store: &Inner, event_ids: &[EventId]) -> Result<Vec<R
     let state = |row: &Row| {
         let handler: Option<&str> = row.try_get(1)?;
         let (event_id, status): (&str, i16) = (row.try_get(0)?, row.try_get(2)?);
-        Ok(RowState::new(EventId::from_stored(event_id), handler.map(Box::from), status.into(), row.try_get(3)?))
+        let (error, position) = (row.try_get(3)?, row.try_get(4)?);
+        Ok(RowState::new(EventId::from_stored(event_id), handler.map(Box::from), status.into(), error, position))
     };
     rows.iter().map(state).collect()
 }
@@ -69,6 +70,7 @@ fn decode(row: &Row) -> Result<Record, Failure> {
         done_at: time(row, 16)?,
         last_error: row.try_get(17)?,
         locked_by: row.try_get(18)?,
+        delivered_as: row.try_get(23)?,
         failures: FailedAttempt::all_of(row.try_get(21)?),
     })
 }

@@ -4,6 +4,7 @@ mod adopt;
 mod cancel;
 mod claim;
 mod connect;
+mod examine;
 mod failover;
 mod guard;
 mod identity;

@@ -20,7 +20,7 @@ async fn many_migrate_at_once() {
         try_join_all(stores.iter().map(|store| store.migrate())).await.expect("all migrate");
         try_join_all(stores.iter().map(|store| store.check())).await.expect("all find the tables");
         let recorded = format!("SELECT count(*) FROM {}.outbox_migration", db.schema);
-        assert_eq!(db.text(&recorded).await.as_deref(), Some("17"), "one of them did it, once each version");
+        assert_eq!(db.text(&recorded).await.as_deref(), Some("18"), "one of them did it, once each version");
         let partitions = format!("SELECT count(*) FROM {}.outbox_partition WHERE node_id IS NULL", db.schema);
         assert_eq!(db.text(&partitions).await.as_deref(), Some("256"));
     })
@@ -87,7 +87,7 @@ async fn a_table_of_version_2_is_upgraded_with_its_rows() {
              FROM generate_series(1, 40) i"
         ))
         .await;
-        let added = "ARRAY['replays', 'aside', 'failures', 'unique_key']";
+        let added = "ARRAY['replays', 'aside', 'failures', 'unique_key', 'delivered_as']";
         let rows =
             format!("SELECT string_agg(concat(payload, to_jsonb(e) - {added}), E'\\n' ORDER BY seq) FROM {table} e");
         let before = db.text(&rows).await;
@@ -232,7 +232,7 @@ async fn writers_go_on_while_indexes_are_built() {
         migrated.expect("migrates when the writer has ended");
         assert!(longest < LONGEST, "{longest:?}");
         let after = db.indexes(&db.schema).await;
-        assert_eq!(after.len(), before.len() + 7, "five of events, and two of the inbox: {after:?}");
+        assert_eq!(after.len(), before.len() + 8, "five of events, two of the inbox and one of the audit: {after:?}");
         assert!(before.iter().all(|index| after.contains(index)), "and leaves those of the release before: {after:?}");
         assert!(after.iter().any(|index| index.contains("new_due_idx") && index.contains("aside")), "{after:?}");
     })
@@ -368,9 +368,9 @@ async fn a_prefix_stands_before_all_tables() {
             "SELECT string_agg(tablename, ',' ORDER BY tablename) FROM pg_tables WHERE schemaname = '{}'",
             db.schema
         );
-        let expected = "shop_events,shop_events_audit,shop_events_inbox,shop_events_migration,shop_events_node,shop_events_partition,\
-             shop_outbox_audit,shop_outbox_event,shop_outbox_inbox,shop_outbox_migration,shop_outbox_node,shop_outbox_partition,\
-             till_outbox_audit,till_outbox_event,till_outbox_inbox,till_outbox_migration,till_outbox_node,till_outbox_partition";
+        let expected = "shop_events,shop_events_audit,shop_events_inbox,shop_events_migration,shop_events_node,shop_events_partition,shop_events_pause,\
+             shop_outbox_audit,shop_outbox_event,shop_outbox_inbox,shop_outbox_migration,shop_outbox_node,shop_outbox_partition,shop_outbox_pause,\
+             till_outbox_audit,till_outbox_event,till_outbox_inbox,till_outbox_migration,till_outbox_node,till_outbox_partition,till_outbox_pause";
         assert_eq!(db.text(&tables).await.as_deref(), Some(expected));
     })
     .await;

@@ -21,7 +21,7 @@ use tokio::process::{Child, Command};
 use tokio_postgres::NoTls;
 
 /// A PgBouncer of the test's own; it ends with it.
-struct Bouncer {
+pub(crate) struct Bouncer {
     port: u16,
     process: Child,
     _directory: TempDir,
@@ -38,6 +38,11 @@ fn program() -> PathBuf {
 
 impl Bouncer {
     async fn start() -> Self {
+        Self::start_with("").await
+    }
+
+    /// With more settings.
+    pub(crate) async fn start_with(settings_beside: &str) -> Self {
         let server: tokio_postgres::Config = support::url().parse().expect("a valid URL");
         let (user, database) = (server.get_user().unwrap_or("postgres"), server.get_dbname().unwrap_or("postgres"));
         let server_port = server.get_ports().first().copied().unwrap_or(5432);
@@ -51,7 +56,8 @@ impl Bouncer {
         let text = format!(
             "[databases]\n{database} = host={} port={server_port} user={user}{password}\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
-             auth_type = trust\nauth_file = {}\npool_mode = transaction\ndefault_pool_size = 2\n",
+             auth_type = trust\nauth_file = {}\npool_mode = transaction\ndefault_pool_size = 2\n\
+             {settings_beside}",
             support::host(),
             users.display()
         );
@@ -63,13 +69,13 @@ impl Bouncer {
         bouncer
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         let server: tokio_postgres::Config = support::url().parse().expect("a valid URL");
         let (user, database) = (server.get_user().unwrap_or("postgres"), server.get_dbname().unwrap_or("postgres"));
         format!("postgres://{user}@127.0.0.1:{}/{database}", self.port)
     }
 
-    async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         self.process.kill().await.expect("stops");
     }
 }

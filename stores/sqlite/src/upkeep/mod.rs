@@ -3,6 +3,7 @@
 mod blocked;
 mod dead;
 pub(crate) mod overview;
+mod pause;
 mod pending;
 mod purge;
 mod recent;
@@ -17,11 +18,14 @@ use pillarbox_core::ownership::NodeId;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
     AuditEntry, AuditedAction, Backlog, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage, InboxConsumer,
-    NodeStatus, PartitionBacklog, PendingEvent, PendingFilter, Purge, Purged, Record, RowState, Upkeep,
+    NewPause, NodeStatus, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged,
+    Record, RowState, Upkeep,
 };
 
 use crate::store::Session;
 use crate::{SqliteStore, audit, inbox};
+
+pub(crate) use pause::interventions;
 
 #[async_trait]
 impl Upkeep for SqliteStore {
@@ -79,6 +83,22 @@ impl Upkeep for SqliteStore {
 
     async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
         self.write(operation::CANCEL, async |session| dead::cancel(session, seqs).await).await
+    }
+
+    async fn pause(&self, pause: &NewPause) -> Result<PauseChange, StoreError> {
+        self.write(operation::PAUSE, async |session| pause::pause(session, pause).await).await
+    }
+
+    async fn resume(&self, kind: PauseKind, name: &str) -> Result<bool, StoreError> {
+        self.write(operation::RESUME, async |session| pause::resume(session, kind, name).await).await
+    }
+
+    async fn pauses(&self) -> Result<Vec<Pause>, StoreError> {
+        self.read(operation::PAUSES, pause::list).await
+    }
+
+    async fn count_paused(&self) -> Result<u64, StoreError> {
+        self.read(operation::COUNT_PAUSED, pause::count).await
     }
 
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError> {

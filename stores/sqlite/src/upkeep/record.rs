@@ -28,7 +28,7 @@ pub(super) async fn states(session: &mut Session<'_>, event_ids: &[EventId]) -> 
     let found = query(session.sql.states.clone()).bind(json::event_ids(event_ids)).fetch_all(&mut *session.connection);
     let state = |row: &SqliteRow| {
         let (event_id, handler) = (required(row, 0)?, text(row, 1)?.map(String::into_boxed_str));
-        Ok(RowState::new(EventId::from_stored(&event_id), handler, row.try_get(2)?, text(row, 3)?))
+        Ok(RowState::new(EventId::from_stored(&event_id), handler, row.try_get(2)?, text(row, 3)?, text(row, 4)?))
     };
     found.await?.iter().map(state).collect()
 }
@@ -55,6 +55,7 @@ fn decode(row: &SqliteRow) -> sqlx::Result<Record> {
         done_at: time(row, 16)?,
         last_error: text(row, 17)?,
         locked_by: text(row, 18)?,
+        delivered_as: text(row, 23)?,
         failures: FailedAttempt::all_of(text(row, 21)?.as_deref()),
     })
 }

@@ -5,6 +5,7 @@ mod busy;
 mod bytes;
 mod cancel;
 mod claim;
+mod examine;
 mod guard;
 mod migrations;
 mod opening;

@@ -68,6 +68,9 @@ impl OrderedPoller {
             self.look_from(begun.freed);
             return Ok(None);
         }
+        if self.state.left_out.version != in_flight.pauses().version() {
+            return Ok(None);
+        }
         let Aim { fetch, partitions, from_bottom } = self.aim(&job, &fetching, size, began, begun.heads);
         let Some(fetched) = self.cursor.fetch(&fetch).await? else {
             drop(fetching);
@@ -179,10 +182,12 @@ impl OrderedPoller {
         };
         let remembered: usize = self.state.ranges.iter().map(|range| range.passed.rows_remembered()).sum();
         let Some(range) = self.state.ranges.get_mut(*index) else { return };
-        for (class, rows) in left {
+        for (class, rows) in left.iter().filter(|(class, _)| **class != Class::PAUSED) {
             let below = rows.first().copied().unwrap_or_default().saturating_sub(1);
-            // An earlier row of one of their keys may still appear above what is complete.
-            range.passed.left(*class, below.min(read.complete.max(read.above)));
+            // An earlier row of one of their keys may stand above what this fetch has seen, and may still appear above what is
+            // complete.
+            let proven = read.seen.min(read.complete).max(read.above);
+            range.passed.left(*class, below.min(proven));
         }
         range.passed.has_read_rows(brought, left, MOST_LEFT_OUT.saturating_sub(remembered));
     }
@@ -269,7 +274,8 @@ impl OrderedPoller {
         let scope = Scope { partitions: partitions.clone(), heads, without, only, node };
         let Limits { rows: limit, bytes: max_bytes } = size;
         let without_types = self.state.paused.clone();
-        let fetch = Fetch { above, exclude, limit, max_bytes, scope: Some(scope), without_types };
+        let without_handlers = self.state.left_out.handlers.clone();
+        let fetch = Fetch { above, exclude, limit, max_bytes, scope: Some(scope), without_types, without_handlers };
         Aim { fetch, partitions, from_bottom }
     }
 

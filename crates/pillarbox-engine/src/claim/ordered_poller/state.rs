@@ -4,6 +4,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::claim::PassedOver;
+use crate::operator_pauses::LeftOut;
 use crate::queue::Class;
 
 /// The shortest time between two reads of a range from the bottom of the table, if the second has no other reason.
@@ -34,6 +35,8 @@ pub(crate) struct ReadState {
     pub(super) paused: Vec<Box<str>>,
     /// The time at which it was asked.
     pub(super) paused_since: Option<Instant>,
+    /// What operators had paused then.
+    pub(super) left_out: LeftOut,
 }
 
 /// Adjoining partitions of this node, which is what one statement can read.

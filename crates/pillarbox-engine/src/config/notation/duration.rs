@@ -54,6 +54,23 @@ pub mod or_never {
     }
 }
 
+/// A duration, or `never`, without a default.
+#[expect(missing_docs, reason = "the functions that serde calls")]
+pub mod never_if_given {
+    use super::*;
+
+    pub fn serialize<S: Serializer>(value: &Option<Option<Duration>>, serializer: S) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => or_never::serialize(value, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Duration>>, D::Error> {
+        or_never::deserialize(deserializer).map(Some)
+    }
+}
+
 /// A duration without a default.
 #[expect(missing_docs, reason = "the functions that serde calls")]
 pub mod if_given {

@@ -35,6 +35,9 @@ impl Worker {
             if self.router.limited() > 0 && !Box::pin(self.paced(&item.row, noticed)).await? {
                 return Some(self.over_in_place(&item.row));
             }
+            if self.is_paused(&item.row).await && !Box::pin(self.resumed(&item.row, noticed)).await? {
+                return Some(self.over_in_place(&item.row));
+            }
             let (row, deliverer) = (Arc::clone(&item.row), item.deliverer.clone());
             let mut delivered = self.deliver(Item { row, charge: None, deliverer, ..item }, slot).await;
             let Some(verdict) = delivered.verdicts.next() else {
@@ -65,6 +68,14 @@ impl Worker {
             let past = self.ending.run_until_cancelled(self.past_in_place(&row)).await?;
             item = Item { row, since: Instant::now(), past, ..item };
         }
+    }
+
+    /// Waits in its place until an event is not paused any more: true then, false if the row is over; `None` if the term ends first.
+    async fn resumed(&self, row: &Row, noticed: &mut watch::Receiver<u64>) -> Option<bool> {
+        // Whoever wants the event tried now does not resume it.
+        let waiting = self.wait_in_place(row, noticed, self.in_flight.pauses().resumed(row), |_| false);
+        let is_pending = self.ending.run_until_cancelled(waiting).await?;
+        (!self.deliverer.lost.is_cancelled()).then_some(is_pending)
     }
 
     /// Waits in its place until the rate of its handler allows an event: true then, false if the row is over; `None` if the term ends first.

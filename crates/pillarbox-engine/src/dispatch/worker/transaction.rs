@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::handle::{BegunTransaction, Delivery, EventCompletion, Handling, TransactionalHandler};
+use pillarbox_core::handle::{BegunTransaction, Delivery, EventCompletion, Handling, Outcome, TransactionalHandler};
 use pillarbox_core::hash::HashSet;
 use pillarbox_core::plants;
 use pillarbox_core::row::Change;
@@ -49,8 +49,8 @@ impl Worker {
             None => None,
         };
         let Some(begun) = self.begin_transaction(handler, item, limit, slot).await else { return Attempt::NotBegun };
-        let ready = match self.handling(items, limit, slot, || begun.handle(delivery)).await {
-            Ok(Ok(Handling::Done(ready))) => ready,
+        let (ready, outcome) = match self.handling(items, limit, slot, || begun.handle(delivery)).await {
+            Ok(Ok(Handling::Done { ready, outcome })) => (ready, outcome),
             Ok(Ok(Handling::Otherwise(outcome))) => return Attempt::Ended(Ok(outcome)),
             Ok(Err(error)) => return Attempt::Ended(Err(error)),
             Err(broken) => return broken.into(),
@@ -59,7 +59,7 @@ impl Worker {
             store: Arc::clone(&self.completion.store),
             node: self.tenure.node.clone(),
             fence: self.tenure.fence(),
-            verdict: verdict_on(row, self.done()),
+            verdict: verdict_on(row, self.done(row, outcome)),
         };
         if !plants::is("transaction_frees_its_key_unannounced") {
             self.in_flight.completing(row.seq);
@@ -122,7 +122,7 @@ impl Worker {
 
     /// An event was completed by its handler's transaction.
     pub(super) fn recorded(&self, row: &Row) {
-        let verdict = verdict_on(row, self.done());
+        let verdict = verdict_on(row, Change::Done);
         Counters::add(&self.telemetry.counters.done, 1);
         if self.in_flight.decided(row.seq, Some(&verdict.change)) {
             self.in_flight.recorded(&[verdict], &HashSet::default(), true, || false);
@@ -131,7 +131,7 @@ impl Worker {
         }
     }
 
-    fn done(&self) -> Change {
-        if self.completion.delete_done { Change::Remove } else { Change::Done }
+    fn done(&self, row: &Row, outcome: Outcome) -> Change {
+        if self.completion.delete_done { Change::Remove } else { self.positions.done(row, outcome) }
     }
 }

@@ -25,9 +25,10 @@ impl Worker {
         attempt: Attempt,
         slot: &Slot,
     ) -> Option<Verdict> {
-        if let Attempt::Ended(Ok(Outcome::Done)) = attempt {
-            return Some(verdict_on(&item.row, Change::Done));
-        }
+        let attempt = match self.positions.delivered(&item.row, attempt) {
+            Ok(change) => return Some(verdict_on(&item.row, change)),
+            Err(attempt) => attempt,
+        };
         match attempt {
             Attempt::Recorded => {
                 self.recorded(&item.row);
@@ -166,7 +167,7 @@ async fn fall_back(fallback: &dyn Fallback, delivery: Delivery, failure: Failure
     let recovering = || -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
             match fallback.recover(delivery, failure).await {
-                Ok(Outcome::Done) => Ok(()),
+                Ok(Outcome::Done | Outcome::DeliveredAs(_)) => Ok(()),
                 Ok(Outcome::Dead(reason)) => Err(format!("the fallback gave it up: {reason}")),
                 Ok(Outcome::Defer(_)) => Err("the fallback deferred it, and there is no further attempt".to_owned()),
                 Err(error) => Err(format!("the fallback failed: {}", error.text())),

@@ -13,6 +13,7 @@ use pillarbox_core::store::{OrderKey, Row};
 
 use super::Source;
 use super::backlogged::Backlogged;
+use crate::operator_pauses::OperatorPauses;
 use crate::queue::class_queue::ClassQueue;
 use crate::queue::{Charge, Class, Item, Shares};
 
@@ -43,6 +44,8 @@ pub(super) struct State {
     pub(super) behind: HashMap<KeyHash, Backlogged>,
     /// Keys of which the table has events that were read and left there, and the class that they wait for.
     pub(super) waited_for: HashMap<KeyHash, Class>,
+    /// Keys that have a paused event in the table, and the lowest such: it and what is above it stays there.
+    pub(super) held: HashMap<KeyHash, i64>,
     /// Events, by their `seq`, with a verdict to be recorded that matters to their key.
     pub(super) watched: HashMap<i64, Watched>,
     /// Blocked keys whose failure is recorded, in the order of the fetches since then.
@@ -95,7 +98,7 @@ pub(super) enum Admission {
     Queued,
     /// It has no place: its key has to be read apart, or may not be read now.
     Refused,
-    /// It has no place until there is room for this class.
+    /// It has no place until there is room for this class, or what is [paused](Class::PAUSED) is resumed.
     WaitsFor(Class),
 }
 
@@ -180,6 +183,7 @@ impl State {
         source: Source,
         per_key: usize,
         shares: &Arc<Shares>,
+        pauses: &OperatorPauses,
         left: &mut HashMap<KeyHash, Class>,
     ) -> Admission {
         let row = &item.row;
@@ -191,6 +195,9 @@ impl State {
             return Admission::Refused;
         }
         let hash = hash_of(row);
+        if self.holds(hash, seq, pauses.hold_row(row)) {
+            return Admission::WaitsFor(Class::PAUSED);
+        }
         if shares.is_divided()
             && let Some(class) = self.waits_for(&item, hash, source, shares, left)
         {
@@ -220,6 +227,24 @@ impl State {
         self.suspect(&mut item, partition);
         self.queue(hash, item, shares);
         Admission::Queued
+    }
+
+    /// True if a row `is_paused`, or behind one of its key that is: it stays in the table.
+    fn holds(&mut self, hash: Option<KeyHash>, seq: i64, is_paused: bool) -> bool {
+        if !is_paused && self.held.is_empty() {
+            return false;
+        }
+        let Some(hash) = hash else { return is_paused };
+        if is_paused {
+            let lowest = self.held.entry(hash).or_insert(seq);
+            *lowest = seq.min(*lowest);
+        }
+        let is_held = self.held.get(&hash).is_some_and(|lowest| seq >= *lowest);
+        // Read apart from the others, a key would be read for ever in vain; unless there is something below that found no place.
+        if is_held && self.behind.get(&hash).is_some_and(|behind| behind.refused.is_none()) {
+            self.behind.remove(&hash);
+        }
+        is_held
     }
 
     /// Queues an event of a key.

@@ -16,7 +16,14 @@ const CAPACITY: usize = 64;
 
 fn key_lanes(capacity: usize, workers: usize, failing: FailingKey) -> KeyedQueue {
     let most = Limits { rows: capacity, bytes: usize::MAX };
-    KeyedQueue::new(capacity, workers, failing, Arc::new(Shares::new(Classes::one(), workers, most)), deliverer())
+    KeyedQueue::new(
+        capacity,
+        workers,
+        failing,
+        Arc::new(Shares::new(Classes::one(), workers, most)),
+        Arc::default(),
+        deliverer(),
+    )
 }
 
 /// A queue of all partitions.

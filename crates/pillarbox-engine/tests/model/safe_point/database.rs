@@ -2,7 +2,7 @@
 
 use pillarbox_core::store::Writers;
 
-use super::protocol::{Flaw, Instance, Seq};
+use super::instance::{Flaw, Instance, Seq};
 
 /// The number of an event: its place among the rows of all transactions.
 pub(crate) type Event = u8;

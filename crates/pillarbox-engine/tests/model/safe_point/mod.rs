@@ -50,6 +50,7 @@
 //! bottom every time, and has no mark. `single_node` and `multi_node` keep no order, and visit the bottom every few seconds.
 
 mod database;
+mod instance;
 #[allow(
     dead_code,
     clippy::items_after_test_module,
@@ -61,8 +62,8 @@ mod protocol;
 mod reader;
 
 use super::{breaks, holds};
+use instance::{Flaw, GoesBack, Instance};
 use properties::{BELOW_THE_OPEN, COMMITTED, FOUND, IN_ORDER, ONCE};
-use protocol::{Flaw, GoesBack, Instance};
 
 /// A transaction, one of another key beside it, and one of the first key that may come after it.
 fn writers() -> Instance {

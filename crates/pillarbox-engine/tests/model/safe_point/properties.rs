@@ -3,7 +3,7 @@
 use stateright::{Model, Property};
 
 use super::database::{Phase as Writing, Status, Time};
-use super::protocol::{Action, Instance, State};
+use super::instance::{Action, Instance, State};
 use super::reader::Phase;
 
 pub(crate) const IN_ORDER: &str =

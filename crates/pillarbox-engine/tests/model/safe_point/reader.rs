@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::database::{Event, Key, Row, Status};
+use super::instance::{Flaw, Seq};
 use super::proof::SafePoint;
-use super::protocol::{Flaw, Seq};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Reader {

@@ -69,6 +69,7 @@ pub(in crate::conformance) async fn states_tell_how_each_row_of_an_event_stands<
         handler: Some(handler.into()),
         status,
         error,
+        delivered_as: None,
     };
     assert_eq!(of_both, [state("a", Status::Dead, Some(error())), state("b", Status::New, None)]);
     Ok(())

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -6,11 +7,14 @@ use tokio::runtime::Handle;
 
 /// A future that runs to its end even if it is dropped: in the background then, and its output is dropped.
 ///
-/// For an exchange with the server that must not stop half-way, such as the `BEGIN` of a pooled connection.
-pub(crate) struct Uninterrupted<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
+/// For an exchange with the server that must not stop half-way, such as the `BEGIN` of a pooled connection, in the adapter of a driver that
+/// would lose count of it.
+pub struct Uninterrupted<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
 
 impl<T: Send + 'static> Uninterrupted<T> {
-    pub(crate) fn new(future: Pin<Box<dyn Future<Output = T> + Send>>) -> Self {
+    /// Wraps a future that must be seen through.
+    #[must_use]
+    pub fn new(future: Pin<Box<dyn Future<Output = T> + Send>>) -> Self {
         Self(Some(future))
     }
 }
@@ -33,5 +37,11 @@ impl<T: Send + 'static> Drop for Uninterrupted<T> {
         if let (Some(future), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             runtime.spawn(async move { drop(future.await) });
         }
+    }
+}
+
+impl<T: Send + 'static> fmt::Debug for Uninterrupted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Uninterrupted").finish_non_exhaustive()
     }
 }

@@ -1,0 +1,95 @@
+//! Examines databases and brokers, once or again and again.
+
+mod text;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use pillarbox::error::{ConfigError, StoreErrorKind};
+use pillarbox_doctor::{Doctor, Report};
+use pillarbox_program::failure::Failure as Common;
+use pillarbox_program::report;
+use pillarbox_program::signals::Signals;
+use pillarbox_relay::{Relay, RelayError, RelayFile};
+use tokio::time::sleep;
+
+use crate::args::DoctorArgs;
+use crate::failure::Failure;
+use crate::store;
+
+/// Examines what the command line names. Exit code 1 if something was found.
+pub(crate) async fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let mut doctor = match &args.config {
+        Some(file) => Box::pin(of_file(file, args)).await?,
+        None => Box::pin(of_store(args)).await?,
+    };
+    doctor = doctor.thresholds(args.limits.thresholds()).statement_limit(args.limit);
+    for code in &args.ignore {
+        doctor = doctor.ignore(code);
+    }
+    let examined = match args.watch {
+        Some(interval) => watch(&doctor, args, interval).await,
+        None => once(&doctor, args).await,
+    };
+    doctor.close().await;
+    let healthy = examined?;
+    Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn of_store(args: &DoctorArgs) -> Result<Doctor, Failure> {
+    let name = format!("table {}", args.target.table);
+    match store::at(&args.target).await {
+        Ok(store) => Ok(Doctor::new().store(format!("{name} in {}", store.info().address), store)),
+        Err(Failure::Common(Common::Store(error))) if error.kind() != StoreErrorKind::Config => {
+            Ok(Doctor::new().unreachable(name, &error))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn of_file(file: &Path, args: &DoctorArgs) -> Result<Doctor, Failure> {
+    let store = &args.target.store;
+    if !store.is_empty() && std::env::var("PILLARBOX_STORE").as_ref() != Ok(store) {
+        let remedy = "leave it out; databases are named in the file";
+        return Err(ConfigError::new("--store", "does not apply beside --config", remedy).into());
+    }
+    let relay = Relay::new(RelayFile::read(file).map_err(RelayError::from)?)?;
+    Ok(relay.doctor().await?)
+}
+
+async fn once(doctor: &Doctor, args: &DoctorArgs) -> Result<bool, Failure> {
+    let found = doctor.run().await;
+    report::print_either(args.target.json, &found, || text::whole(&found, args.verbose))?;
+    Ok(found.healthy)
+}
+
+/// Until it is interrupted. Says at the end whether the last examination found nothing.
+async fn watch(doctor: &Doctor, args: &DoctorArgs, interval: Duration) -> Result<bool, Failure> {
+    let mut signals = Signals::listen().map_err(Failure::of_system("listen for signals"))?;
+    let mut last: Option<Report> = None;
+    loop {
+        let found = tokio::select! {
+            found = doctor.run() => found,
+            () = signals.next() => break,
+        };
+        if args.target.json {
+            report::print_either(true, &found, String::new)?;
+        } else {
+            match &last {
+                None => report::print(&text::whole(&found, args.verbose))?,
+                Some(before) => {
+                    for line in text::changes(before, &found) {
+                        report::print(&line)?;
+                    }
+                }
+            }
+        }
+        last = Some(found);
+        tokio::select! {
+            () = sleep(interval) => {}
+            () = signals.next() => break,
+        }
+    }
+    Ok(last.is_none_or(|report| report.healthy))
+}

@@ -1,0 +1,132 @@
+//! An outbox is examined: the exit code says whether anything was found, and each finding has its cause, its evidence and its remedy.
+
+use serde_json::Value;
+
+use crate::support::{connect, execute, keys, run, run_async, send, sqlite, with_postgres};
+
+fn codes(report: &Value) -> Vec<&str> {
+    report["findings"].as_array().unwrap().iter().map(|finding| finding["code"].as_str().unwrap()).collect()
+}
+
+/// A node of mode `partitioned` whose lease ends in years, and which owns all partitions.
+const NODE: &str = "
+    INSERT INTO outbox_node (node_id, mode, started_at, expires_at) VALUES ('shop-1', 'partitioned', 1000000, 9000000000000000);
+    UPDATE outbox_partition SET node_id = 'shop-1';
+";
+
+#[tokio::test]
+async fn the_exit_code_says_whether_anything_was_found() {
+    let (_folder, store) = sqlite();
+    let doctor = |args: &[&str]| run(&[&["doctor", "--store", &store], args].concat());
+    let ended = doctor(&["--json"]);
+    let report = ended.json();
+    assert_eq!(
+        (ended.code, codes(&report), &report["healthy"]),
+        (Some(1), vec!["no-node"], &Value::Bool(false)),
+        "{report}"
+    );
+    let finding = &report["findings"][0];
+    assert_eq!(
+        keys(finding),
+        ["cause", "code", "command", "evidence", "more", "remedy", "severity", "subject"],
+        "the form is a contract"
+    );
+    assert_eq!(keys(&report), ["findings", "healthy", "ignored", "not_checked", "passed", "seconds"]);
+    assert_eq!((&finding["evidence"], &finding["severity"]), (&"no node is registered".into(), &"critical".into()));
+    let text = doctor(&[]).stdout;
+    for part in ["CRITICAL  no-node", "evidence  no node is registered", "remedy    Start", "docs/doctor.md#no-node"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("a node is alive") && !text.contains("the database answers"), "{text}");
+    assert!(doctor(&["--verbose"]).stdout.contains("the database answers"));
+
+    let ended = doctor(&["--ignore", "no-node"]);
+    assert!(ended.code == Some(0) && ended.stdout.contains("1 ignored"), "{ended:?}");
+    execute(&store, NODE).await;
+    let ended = doctor(&[]);
+    assert!(ended.code == Some(0) && ended.stdout.starts_with("0 findings"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn what_all_stores_have_in_common_is_found() {
+    let (_folder, store) = sqlite();
+    execute(&store, NODE).await;
+    let doctor = |args: &[&str]| run(&[&["doctor", "--store", &store, "--json"], args].concat()).json();
+    assert_eq!(codes(&doctor(&[])), Vec::<&str>::new());
+    execute(
+        &store,
+        "INSERT INTO outbox_event (event_id, event_type, ordering_key, payload, status, attempts, last_error, done_at, created_at)
+         VALUES ('d1', 'order.placed', 'k', '{}', 3, 10, 'secret', 2000000, 1000000);
+         INSERT INTO outbox_event (event_id, event_type, ordering_key, payload, created_at, locked_by)
+         VALUES ('d2', 'order.paid', 'k', '{}', 1000000, 'shop-1');",
+    )
+    .await;
+    let report = doctor(&[]);
+    let mut found = codes(&report);
+    found.sort_unstable();
+    assert_eq!(found, ["dead-events", "event-held", "events-late", "keys-blocked"], "{report}");
+    assert!(!report.to_string().contains("secret"), "errors may quote a payload");
+    assert!(!codes(&doctor(&["--dead", "2"])).contains(&"dead-events"), "thresholds are options");
+    assert!(!codes(&doctor(&["--lag-after", "36500d"])).contains(&"events-late"));
+    assert!(!codes(&doctor(&["--held-after", "36500d"])).contains(&"event-held"));
+    execute(
+        &store,
+        "DELETE FROM outbox_event; UPDATE outbox_partition SET node_id = NULL WHERE partition < 56;
+         INSERT INTO outbox_node (node_id, mode, started_at, expires_at) VALUES ('shop-2', 'partitioned', 1000000, 2000000);",
+    )
+    .await;
+    let report = doctor(&[]);
+    assert_eq!(codes(&report), ["partitions-unowned", "lease-ended"], "{report}");
+    assert!(report["findings"][1]["evidence"].as_str().unwrap().starts_with("shop-2 until"), "{report}");
+    execute(&store, "DELETE FROM outbox_migration").await;
+    assert!(codes(&doctor(&[])).contains(&"schema-version"));
+}
+
+#[tokio::test]
+async fn a_database_that_is_away_is_a_finding_and_a_wrong_address_is_not() {
+    // Nobody listens on port 1.
+    let ended = run(&["doctor", "--store", "postgres://app:s3cret@127.0.0.1:1/shop", "--json"]);
+    let report = ended.json();
+    assert_eq!((ended.code, codes(&report)), (Some(1), vec!["database-unreachable"]), "{report}");
+    assert!(!ended.stdout.contains("s3cret"), "{ended:?}");
+    let ended = run(&["doctor", "--store", "oracle://shop"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_watch_tells_of_changes_and_ends_with_the_last_result() {
+    let (_folder, store) = sqlite();
+    let mut command = crate::support::pillarbox(&["doctor", "--store", &store, "--watch", "50ms"]);
+    let mut process = command.spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(process.stdout.take().unwrap()));
+    let mut until = |part: &str| {
+        lines.find(|line| line.as_ref().unwrap().contains(part)).unwrap_or_else(|| panic!("{part} never came")).unwrap()
+    };
+    until("CRITICAL  no-node");
+    execute(&store, NODE).await;
+    let gone = until("GONE");
+    assert!(gone.contains("no-node"), "{gone}");
+    send("-TERM", &process);
+    assert_eq!(process.wait().unwrap().code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_snapshot_that_is_held_on_postgresql_is_found_with_its_session() {
+    with_postgres(|url| async move {
+        assert_eq!(run_async(&["migrate", "--store", &url]).await.code, Some(0));
+        let (client, _connection) = connect(&url).await;
+        client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 'secret'").await.unwrap();
+        let doctor = async |args: &[&str]| {
+            let ended =
+                run_async(&[&["doctor", "--store", &url, "--json", "--ignore", "no-node"], args].concat()).await;
+            (ended.code, ended.json())
+        };
+        let (code, report) = doctor(&["--pinned-after", "0s"]).await;
+        assert_eq!((code, codes(&report)), (Some(1), vec!["postgres-snapshot-pinned"]), "{report}");
+        let evidence = report["findings"][0]["evidence"].as_str().unwrap();
+        assert!(evidence.starts_with("pid ") && !evidence.contains("secret"), "{evidence}");
+        let (code, report) = doctor(&[]).await;
+        assert_eq!(code, Some(0), "it is not old: {report}");
+    })
+    .await;
+}

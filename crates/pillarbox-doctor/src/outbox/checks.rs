@@ -1,0 +1,84 @@
+use pillarbox_core::examine::Check;
+use pillarbox_core::examine::Severity::{Critical, Warning};
+
+/// The checks that all stores have in common.
+pub const ALL: &[&Check] =
+    &[&UNREACHABLE, &UNFINISHED, &CLOCK, &SCHEMA, &NO_NODE, &LEASE_ENDED, &UNOWNED, &LATE, &DEAD, &BLOCKED, &HELD];
+
+pub(crate) static UNREACHABLE: Check = Check {
+    code: "database-unreachable",
+    severity: Critical,
+    healthy: "the database answers",
+    cause: "The database cannot be reached, has no connection left, or refuses the user.",
+    remedy: "Mend what the evidence names: the server, the network, the credentials or the limit of connections.",
+};
+pub(crate) static UNFINISHED: Check = Check {
+    code: "examination-unfinished",
+    severity: Warning,
+    healthy: "the examination has ended",
+    cause: "The examination took longer than its limit, so that the checks after this point were not made.",
+    remedy: "Look at what the database waits for, and run it again.",
+};
+pub(super) static CLOCK: Check = Check {
+    code: "clock-offset",
+    severity: Warning,
+    healthy: "the clocks agree",
+    cause: "The clock of this host and that of the database differ: the times in events are wrong, and delays that a writer computes by its own clock end at another time. Leases are not concerned.",
+    remedy: "Synchronise both hosts by NTP. Delay events by a duration, which the database's clock counts.",
+};
+pub(super) static SCHEMA: Check = Check {
+    code: "schema-version",
+    severity: Critical,
+    healthy: "the tables are of a version that this release runs on",
+    cause: "The tables are missing, older than this release needs, or newer than it knows: nodes of this release do not start.",
+    remedy: "Run `pillarbox migrate` beside running nodes; for newer tables, upgrade Pillarbox. See docs/upgrading.md.",
+};
+pub(super) static NO_NODE: Check = Check {
+    code: "no-node",
+    severity: Critical,
+    healthy: "a node is alive",
+    cause: "No node delivers from this table: none was started, it cannot join, or all have died.",
+    remedy: "Start a service with handlers or a relay. Where another program reads the table, `--ignore no-node`.",
+};
+pub(super) static LEASE_ENDED: Check = Check {
+    code: "lease-ended",
+    severity: Warning,
+    healthy: "no node's lease has ended",
+    cause: "A node died, or cannot renew its lease. The next node that looks clears it away and takes over; without one, what it held waits.",
+    remedy: "Nothing, if another node lives and it is gone in a minute. Otherwise look into the log of that node.",
+};
+pub(super) static UNOWNED: Check = Check {
+    code: "partitions-unowned",
+    severity: Critical,
+    healthy: "all partitions have an owner",
+    cause: "Partitions belong to no living node, so that nobody delivers their events: nodes hand them over for a moment after a start or a death, and for longer if none can acquire them.",
+    remedy: "Run it again after the length of a lease, 15 s. If it stays, look into the logs of the nodes for \"ownership\".",
+};
+pub(super) static LATE: Check = Check {
+    code: "events-late",
+    severity: Warning,
+    healthy: "due events are delivered in time",
+    cause: "Due events wait longer than the threshold: too few workers, a slow handler, a limit, a paused route, a blocked key, or no node.",
+    remedy: "See the first rows of docs/operating.md: other findings of this report, `handler.busy`, `handler.limited` and `route.paused` tell which it is.",
+};
+pub(super) static DEAD: Check = Check {
+    code: "dead-events",
+    severity: Warning,
+    healthy: "no events are DEAD",
+    cause: "Events were given up after their last attempt, or for an error that is not tried again.",
+    remedy: "`pillarbox dead list` shows why. Mend the cause, then `pillarbox dead replay` or `dead discard`.",
+};
+pub(super) static BLOCKED: Check = Check {
+    code: "keys-blocked",
+    severity: Warning,
+    healthy: "no key is blocked",
+    cause: "In mode partitioned, later events of a key wait behind one that has failed.",
+    remedy: "`pillarbox keys blocked` shows each with its error; replay or discard the event. To let others pass as a rule: `failing_key`.",
+};
+pub(super) static HELD: Check = Check {
+    code: "event-held",
+    severity: Warning,
+    healthy: "no event is held for long",
+    cause: "A living node holds an event that has been due for long: its handler hangs, or more waits in that node's memory than it can deliver.",
+    remedy: "The node's log says \"a handler has not ended yet\" if it hangs; see `handler.oldest`. Restart that node if its handler blocks a thread.",
+};

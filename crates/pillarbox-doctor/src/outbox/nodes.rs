@@ -1,0 +1,116 @@
+use pillarbox_core::event::PARTITIONS;
+use pillarbox_core::ownership::Mode;
+use pillarbox_core::store::NodeStatus;
+
+/// Nodes that are named in evidence.
+const NAMED: usize = 5;
+
+/// The nodes of an outbox, as its table lists them.
+#[derive(Debug)]
+pub(super) struct Fleet(Vec<NodeStatus>);
+
+impl Fleet {
+    pub(super) fn new(nodes: Vec<NodeStatus>) -> Self {
+        Self(nodes)
+    }
+
+    fn living(&self) -> impl Iterator<Item = &NodeStatus> {
+        self.0.iter().filter(|node| node.lease_left.is_some())
+    }
+
+    fn is_in(&self, mode: Mode) -> bool {
+        self.living().any(|node| node.mode == mode.name())
+    }
+
+    /// True if this node is alive.
+    pub(super) fn lives(&self, node: &str) -> bool {
+        self.living().any(|other| other.node.as_str() == node)
+    }
+
+    /// True if later events of a key wait for an earlier one that failed.
+    pub(super) fn keeps_order_of_keys(&self) -> bool {
+        self.is_in(Mode::Partitioned)
+    }
+
+    /// The evidence that nobody delivers.
+    pub(super) fn nobody(&self) -> Option<String> {
+        if self.living().next().is_some() {
+            return None;
+        }
+        Some(match self.0.len() {
+            0 => "no node is registered".to_owned(),
+            nodes => format!("{nodes} registered, and the lease of each has ended"),
+        })
+    }
+
+    /// The evidence of nodes that died and were not cleared away.
+    pub(super) fn ended(&self) -> Option<String> {
+        let ended: Vec<String> = self
+            .0
+            .iter()
+            .filter(|node| node.lease_left.is_none())
+            .map(|node| format!("{} until {}", node.node.as_str(), node.expires_at))
+            .collect();
+        let more = if ended.len() > NAMED { format!(", and {} more", ended.len() - NAMED) } else { String::new() };
+        (!ended.is_empty()).then(|| format!("{}{more}", ended[..ended.len().min(NAMED)].join(", ")))
+    }
+
+    /// The evidence of partitions that no living node owns, in the modes in which events are delivered by their owner.
+    pub(super) fn unowned(&self) -> Option<String> {
+        if ![Mode::SingleNode, Mode::Partitioned, Mode::Ordered].into_iter().any(|mode| self.is_in(mode)) {
+            return None;
+        }
+        let owned: usize = self.living().map(|node| usize::from(node.partitions)).sum();
+        let unowned = usize::from(PARTITIONS).saturating_sub(owned);
+        (unowned > 0).then(|| {
+            format!(
+                "of {PARTITIONS} partitions, {unowned} belong to no living node; living nodes: {}",
+                self.living().count()
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pillarbox_core::clock::Timestamp;
+    use pillarbox_core::ownership::NodeId;
+
+    use super::*;
+
+    fn node(name: &str, mode: Mode, alive: bool, partitions: u16) -> NodeStatus {
+        NodeStatus {
+            node: NodeId::from_stored(name),
+            mode: mode.name().to_owned(),
+            started_at: Timestamp::from_micros(0),
+            lease_left: alive.then(|| Duration::from_secs(9)),
+            expires_at: Timestamp::from_micros(0),
+            lease: None,
+            partitions,
+            figures: None,
+        }
+    }
+
+    #[test]
+    fn partitions_of_the_dead_belong_to_nobody() {
+        let unowned = |nodes: Vec<NodeStatus>| Fleet::new(nodes).unowned();
+        assert_eq!(unowned(Vec::new()), None);
+        assert_eq!(unowned(vec![node("a", Mode::Partitioned, true, 256)]), None);
+        assert_eq!(unowned(vec![node("a", Mode::MultiNode, true, 0)]), None, "its rows belong to those who claim them");
+        let left = unowned(vec![node("a", Mode::Partitioned, true, 200), node("b", Mode::Partitioned, false, 56)]);
+        assert!(left.as_ref().is_some_and(|text| text.contains("56 belong to no living node")), "{left:?}");
+        assert!(unowned(vec![node("a", Mode::SingleNode, true, 0)]).is_some());
+    }
+
+    #[test]
+    fn nodes_whose_lease_has_ended_deliver_nothing() {
+        let fleet = Fleet::new(vec![node("a", Mode::MultiNode, false, 0), node("b", Mode::MultiNode, true, 0)]);
+        assert_eq!((fleet.nobody(), fleet.lives("a"), fleet.lives("b")), (None, false, true));
+        assert!(fleet.ended().is_some_and(|text| text.starts_with("a until")));
+        assert!(Fleet::new(vec![node("a", Mode::MultiNode, false, 0)]).nobody().is_some());
+        let many = (0..7).map(|number| node(&number.to_string(), Mode::MultiNode, false, 0)).collect();
+        assert!(Fleet::new(many).ended().is_some_and(|text| text.ends_with("and 2 more")));
+    }
+}

@@ -1,0 +1,179 @@
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+
+use pillarbox_core::lock::Mutex;
+use pillarbox_core::store::{Pause, PauseKind, Row};
+use tokio::sync::watch;
+
+/// The event types and handlers that operators have paused, as this node last knew them. Those that a route pauses by itself are in
+/// [`TypePause`](crate::type_pause::TypePause).
+///
+/// Whoever [changes](Self::set) them has memory begin anew afterwards: until then it may hold rows that are paused, and each reader of the
+/// table has to find by the [version](LeftOut::version) that its fetch is of before.
+#[derive(Debug)]
+pub(crate) struct OperatorPauses {
+    known: Mutex<Known>,
+    version: AtomicU64,
+    /// True if anything is paused: nearly never, and asked for every event.
+    any: AtomicBool,
+    /// True if the database has not been asked for so long that it has to be before a call begins.
+    is_stale: AtomicBool,
+    changed: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    pauses: Vec<Pause>,
+    types: BTreeSet<Box<str>>,
+    handlers: BTreeSet<Box<str>>,
+}
+
+/// The paused types and handlers, for a fetch to leave out.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOut {
+    /// A number that rises with each change.
+    pub(crate) version: u64,
+    pub(crate) types: Vec<Box<str>>,
+    pub(crate) handlers: Vec<Box<str>>,
+}
+
+impl Default for OperatorPauses {
+    fn default() -> Self {
+        Self {
+            known: Mutex::default(),
+            version: AtomicU64::new(0),
+            any: AtomicBool::new(false),
+            is_stale: AtomicBool::new(false),
+            changed: watch::Sender::new(0),
+        }
+    }
+}
+
+impl OperatorPauses {
+    /// Takes over what the database has told; true if other types or handlers are paused than before.
+    pub(crate) fn set(&self, pauses: Vec<Pause>) -> bool {
+        let mut known = self.known.lock();
+        if known.pauses == pauses {
+            return false;
+        }
+        let names = |kind| pauses.iter().filter(move |pause| pause.kind == kind).map(|pause| (*pause.name).into());
+        let (types, handlers) = (names(PauseKind::Type).collect(), names(PauseKind::Handler).collect());
+        report(&known.pauses, &pauses);
+        let is_other = known.types != types || known.handlers != handlers;
+        *known = Known { types, handlers, pauses };
+        if is_other {
+            self.any.store(!known.pauses.is_empty(), SeqCst);
+            self.version.fetch_add(1, SeqCst);
+            self.changed.send_modify(|changes| *changes += 1);
+        }
+        is_other
+    }
+
+    /// The pauses, types first.
+    pub(crate) fn list(&self) -> Vec<Pause> {
+        self.known.lock().pauses.clone()
+    }
+
+    /// True if nothing is paused.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.any.load(SeqCst)
+    }
+
+    /// True if no call of this type for this handler may begin.
+    pub(crate) fn hold(&self, event_type: &str, handler: Option<&str>) -> bool {
+        !self.is_empty() && self.known.lock().hold(event_type, handler)
+    }
+
+    /// True if no call with this row may begin.
+    pub(crate) fn hold_row(&self, row: &Row) -> bool {
+        self.hold(&row.event_type, row.handler.as_deref())
+    }
+
+    /// Waits until a call with this row may begin.
+    pub(crate) async fn resumed(&self, row: &Row) {
+        let mut changed = self.changed.subscribe();
+        while self.hold_row(row) {
+            // The sender is this one's own.
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The types and handlers to leave out of a fetch.
+    pub(crate) fn left_out(&self) -> LeftOut {
+        let known = self.known.lock();
+        let names = |names: &BTreeSet<Box<str>>| names.iter().cloned().collect();
+        LeftOut { version: self.version(), types: names(&known.types), handlers: names(&known.handlers) }
+    }
+
+    /// A number that rises with each change.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(SeqCst)
+    }
+
+    /// True if the database has to be asked before a call begins.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.is_stale.load(SeqCst)
+    }
+
+    /// Says whether the database has to be asked before a call begins.
+    pub(crate) fn set_stale(&self, is_stale: bool) {
+        self.is_stale.store(is_stale, SeqCst);
+    }
+}
+
+impl Known {
+    fn hold(&self, event_type: &str, handler: Option<&str>) -> bool {
+        self.types.contains(event_type) || handler.is_some_and(|handler| self.handlers.contains(handler))
+    }
+}
+
+/// Logs what is paused now and was not before, and the other way round.
+fn report(before: &[Pause], now: &[Pause]) {
+    let is_in = |pauses: &[Pause], pause: &Pause| {
+        pauses.iter().any(|other| (other.kind, &other.name) == (pause.kind, &pause.name))
+    };
+    for Pause { kind, name, until, by, reason, .. } in now.iter().filter(|pause| !is_in(before, pause)) {
+        let until = until.map(|until| until.to_string());
+        tracing::warn!(%kind, name, by, reason, until, "an operator has paused a {kind}: no call of it begins until it is resumed");
+    }
+    for Pause { kind, name, by, .. } in before.iter().filter(|pause| !is_in(now, pause)) {
+        tracing::info!(%kind, name, paused_by = by, "a {kind} that was paused is resumed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pillarbox_core::clock::Timestamp;
+
+    use super::*;
+
+    fn pause(kind: PauseKind, name: &str) -> Pause {
+        let since = Timestamp::from_micros(0);
+        Pause { kind, name: name.to_owned(), since, until: None, by: None, reason: None }
+    }
+
+    #[test]
+    fn a_type_is_held_for_every_handler_and_a_handler_for_every_type() {
+        let pauses = OperatorPauses::default();
+        assert!(pauses.is_empty());
+        assert!(pauses.set(vec![pause(PauseKind::Type, "a"), pause(PauseKind::Handler, "h")]));
+        for (event_type, handler, held) in
+            [("a", None, true), ("a", Some("x"), true), ("b", Some("h"), true), ("b", None, false), ("h", None, false)]
+        {
+            assert_eq!(pauses.hold(event_type, handler), held, "{event_type} for {handler:?}");
+        }
+    }
+
+    #[test]
+    fn another_reason_is_no_change_of_what_is_held() {
+        let pauses = OperatorPauses::default();
+        assert!(pauses.set(vec![pause(PauseKind::Type, "a")]));
+        let version = pauses.version();
+        let why = Pause { reason: Some("broken".to_owned()), ..pause(PauseKind::Type, "a") };
+        assert!(!pauses.set(vec![why]));
+        assert_eq!(pauses.version(), version);
+        assert!(pauses.set(Vec::new()) && pauses.version() > version && pauses.is_empty());
+    }
+}

@@ -1,0 +1,26 @@
+mod in_memory {
+    use crate::shop::*;
+    use pillarbox::Delivery;
+    use pillarbox_testkit::{Recorder, TestOutbox};
+
+    async fn receipts_are_sent() -> Result<(), BoxError> {
+        //~ docs/testing.md ~ let mails = Recorder::around(
+        Ok(())
+    }
+}
+
+mod any_mode {
+    use crate::shop::*;
+    use pillarbox::Outbox;
+    use pillarbox::handle::{Registration, on};
+    use pillarbox_testkit::TestOutbox;
+
+    fn handlers(mails: Mails) -> Vec<Registration> {
+        vec![on(move |placed| mails.clone().send_receipt(placed)).named("mailer")]
+    }
+
+    async fn start(fake_mails: Mails) -> Result<(), BoxError> {
+        //~ docs/testing.md ~ let test = TestOutbox::start_as(
+        Ok(())
+    }
+}

@@ -1,0 +1,1 @@
+SELECT DISTINCT `TABLE_NAME`, `INDEX_NAME` FROM `information_schema`.`STATISTICS` WHERE `TABLE_SCHEMA` = {event_schema}

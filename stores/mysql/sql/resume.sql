@@ -1,0 +1,1 @@
+DELETE FROM {pause} WHERE `kind` = {kind} AND `name` = {name}

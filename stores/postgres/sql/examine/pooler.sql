@@ -1,0 +1,1 @@
+SELECT coalesce(current_setting('{examination}', true), '') = 'on'

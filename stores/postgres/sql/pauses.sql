@@ -1,0 +1,4 @@
+-- The pauses that have not ended.
+SELECT NULL::bigint, "kind", "name", "paused_at", "paused_until", "paused_by", "reason"
+FROM {pause} WHERE "paused_until" IS NULL OR "paused_until" > now()
+ORDER BY "kind" COLLATE "C" DESC, "name"

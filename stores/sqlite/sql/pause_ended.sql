@@ -1,0 +1,1 @@
+DELETE FROM {pause} WHERE paused_until <= {now}

@@ -1,0 +1,152 @@
+//! The conditions of a SQLite database that harm an outbox: they are asked of a connection that only reads, and of the file system.
+//!
+//! The journal mode is not among them: a store that cannot have write-ahead mode is refused when it is opened. Nor is `synchronous`, which each
+//! process decides for its own connections and no other can see, nor who holds the write lock: to ask for it is to take it.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use pillarbox_core::examine::Severity::{Critical, Warning};
+use pillarbox_core::examine::{Check, Checked, Thresholds};
+use pillarbox_core::store::{Examine, operation};
+use sqlx::{AssertSqlSafe, query_scalar};
+
+use crate::SqliteStore;
+use crate::migrate;
+use crate::sql::inbox_age;
+use crate::store::Session;
+
+/// All checks of this store.
+pub const ALL: &[&Check] = &[&WAL, &DISK, &READ_ONLY, &INDEXES_THERE, &KEPT];
+
+static WAL: Check = Check {
+    code: "sqlite-wal-large",
+    severity: Warning,
+    healthy: "the write-ahead log is small",
+    cause: "The write-ahead log grows: a connection reads in one transaction for long, or one after the other without a gap, so that no checkpoint can begin the log anew. Each read takes longer, and the disk fills.",
+    remedy: "End the transactions that read, and run `PRAGMA wal_checkpoint(TRUNCATE)`.",
+};
+static DISK: Check = Check {
+    code: "sqlite-disk-nearly-full",
+    severity: Critical,
+    healthy: "the disk has room",
+    cause: "The disk of the database is nearly full: writes fail, those of the service and those of the outbox.",
+    remedy: "Free some room, or purge delivered events: `pillarbox purge --done-after 1d`. The file shrinks by `VACUUM` alone, which needs as much room again.",
+};
+static READ_ONLY: Check = Check {
+    code: "sqlite-read-only",
+    severity: Critical,
+    healthy: "the file may be written",
+    cause: "The database file or its folder is read-only: no event is recorded as delivered.",
+    remedy: "Make the file and its folder writable for the user of the service; SQLite creates files beside the database.",
+};
+static INDEXES_THERE: Check = Check {
+    code: "sqlite-index-missing",
+    severity: Critical,
+    healthy: "all indexes are there",
+    cause: "An index was dropped: statements read the whole table in its place, or accept an event twice.",
+    remedy: "Create it again.",
+};
+static KEPT: Check = Check {
+    code: "sqlite-purge-behind",
+    severity: Warning,
+    healthy: "delivered events are purged",
+    cause: "Rows of events that were delivered long ago are still there: no node purges, or `purge.done_after` is longer than expected.",
+    remedy: "Run `pillarbox purge --done-after 7d`, and look into the log of the nodes for \"cannot be purged\".",
+};
+
+/// The indexes of the event table.
+const INDEXES: [&str; 6] = ["ready", "due", "dead", "heads", "once", "unique"];
+
+/// The age of the oldest delivered event, in microseconds, among the oldest rows: those that a purge begins with.
+const OLDEST: &str = "SELECT CAST({now} - min(done_at) AS INTEGER) FROM (SELECT status, done_at FROM {event} ORDER BY seq LIMIT 100) WHERE status = 1";
+
+#[async_trait]
+impl Examine for SqliteStore {
+    async fn examine(&self, thresholds: &Thresholds) -> Vec<Checked> {
+        let file = self.file();
+        vec![
+            wal(file, thresholds.wal_bytes),
+            disk(file, thresholds.free_bytes),
+            read_only(file),
+            self.indexes().await,
+            self.kept(thresholds).await,
+        ]
+    }
+}
+
+impl SqliteStore {
+    async fn indexes(&self) -> Checked {
+        let asked = self.read(operation::EXAMINE, async |session: &mut Session<'_>| {
+            let there = "SELECT name FROM sqlite_schema WHERE type = 'index'";
+            query_scalar::<_, String>(there).fetch_all(&mut *session.connection).await
+        });
+        let there = match asked.await {
+            Ok(there) => there,
+            Err(error) => return INDEXES_THERE.not_checked(error.to_string()),
+        };
+        let table = self.table();
+        let wanted = INDEXES.iter().map(|index| format!("{}_{index}", table.event())).chain([inbox_age(table)]);
+        let missing: Vec<String> = wanted.filter(|index| !there.contains(index)).collect();
+        let evidence = (!missing.is_empty()).then(|| format!("missing: {}", missing.join(", ")));
+        let creates: Vec<String> = missing.iter().filter_map(|index| migrate::create_index(table, index)).collect();
+        INDEXES_THERE.judge(evidence).with_command(creates.join(" "))
+    }
+
+    async fn kept(&self, thresholds: &Thresholds) -> Checked {
+        let sql = crate::sql::render(self.table(), OLDEST);
+        let asked = self.read(operation::EXAMINE, async |session: &mut Session<'_>| {
+            query_scalar::<_, Option<i64>>(AssertSqlSafe(sql)).fetch_one(&mut *session.connection).await
+        });
+        match asked.await {
+            Ok(oldest) => {
+                let age = oldest.map(crate::fetch::micros).filter(|age| *age >= thresholds.kept_after);
+                let days = |age: std::time::Duration| age.as_secs() / 86_400;
+                KEPT.judge(age.map(|age| format!("an event that was delivered {} days ago is still there", days(age))))
+            }
+            Err(error) => KEPT.not_checked(error.to_string()),
+        }
+    }
+}
+
+fn wal(file: &Path, limit: u64) -> Checked {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    match std::fs::metadata(&log) {
+        Ok(log) => WAL.judge((log.len() >= limit).then(|| format!("{} bytes beside the database", log.len()))),
+        // The last connection to close removes it.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => WAL.healthy(),
+        Err(error) => WAL.not_checked(error.to_string()),
+    }
+}
+
+fn read_only(file: &Path) -> Checked {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut locked = Vec::new();
+    for (what, path) in [("the file", file), ("its folder", folder)] {
+        match std::fs::metadata(path) {
+            Ok(found) if found.permissions().readonly() => {
+                locked.push(format!("{what} {} is read-only", path.display()));
+            }
+            Ok(_) => {}
+            Err(error) => return READ_ONLY.not_checked(error.to_string()),
+        }
+    }
+    READ_ONLY.judge((!locked.is_empty()).then(|| locked.join("; ")))
+}
+
+#[cfg(unix)]
+fn disk(file: &Path, limit: u64) -> Checked {
+    match rustix::fs::statvfs(file) {
+        Ok(disk) => {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            DISK.judge((free < limit).then(|| format!("{free} bytes are left")))
+        }
+        Err(error) => DISK.not_checked(error.to_string()),
+    }
+}
+
+#[cfg(not(unix))]
+fn disk(_: &Path, _: u64) -> Checked {
+    DISK.not_checked("this system is not asked for the room on its disk")
+}
