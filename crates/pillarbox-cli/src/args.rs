@@ -1,4 +1,5 @@
 mod audit;
+mod console;
 mod dead;
 mod doctor;
 mod events;
@@ -18,6 +19,7 @@ use pillarbox::run::FailingKey;
 use pillarbox_demo::DemoArgs;
 
 pub(crate) use audit::AuditArgs;
+pub(crate) use console::ConsoleArgs;
 pub(crate) use dead::{Chosen, Dead, DeadArgs, Matching};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use events::{EventMatching, Events, EventsArgs};
@@ -87,6 +89,10 @@ pub(crate) enum Command {
     Pauses(PausesArgs),
     /// Look at events that were given up, deliver them again, or throw them away.
     Dead(DeadArgs),
+    /// Serve a web console: events, DEAD ones, blocked keys, nodes, and what may be done about them.
+    ///
+    /// Without a password it is for this host alone, and everybody on it may operate. It never listens for other hosts without one.
+    Console(Box<ConsoleArgs>),
     /// List keys that are blocked by a failing event.
     Keys(KeysArgs),
     /// Delete events that were delivered, or given up, long ago.

@@ -58,6 +58,11 @@ pub(crate) enum Failure {
     NotInTime,
     #[error(transparent)]
     Relay(#[from] pillarbox_relay::RelayError),
+    /// The console may not be served as the options say.
+    #[error(transparent)]
+    Console(pillarbox_relay::ConsoleError),
+    #[error("--listen: {0}")]
+    ConsoleAddress(pillarbox_relay::ServeError),
     #[error("--metrics: {0}")]
     Endpoint(#[from] pillarbox_relay::ServeError),
     #[error(
@@ -90,6 +95,7 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Common(common) => common.exit_code(),
+            Self::Console(_) => ExitCode::from(2),
             Self::Relay(error) if error.is_in_the_file() => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }

@@ -9,6 +9,7 @@ mod args;
 mod audit;
 mod bench;
 mod change;
+mod console;
 mod dead;
 mod doctor;
 mod events;
@@ -76,6 +77,7 @@ async fn main() -> ExitCode {
         Command::Resume(args) => pause::resume(args).await,
         Command::Pauses(args) => pause::list(args).await,
         Command::Dead(args) => dead::run(args.dead).await,
+        Command::Console(args) => console::run(*args).await,
         Command::Keys(args) => keys::run(args.keys).await,
         Command::Inbox(args) => inbox::run(args.inbox).await,
         Command::Purge(args) => purge::run(&args).await,

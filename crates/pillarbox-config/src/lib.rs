@@ -52,7 +52,7 @@ pub use load::Loader;
 pub use origin::Origin;
 pub use pillarbox_engine::handlers::Unroutable;
 pub use pillarbox_engine::run::{FailingHead, FailingKey, Mode};
-pub use settings::{HandlerRetrySettings, HandlerSettings, RetrySettings, Settings, StoreSettings};
+pub use settings::{HandlerRetrySettings, HandlerSettings, InForce, RetrySettings, Settings, StoreSettings};
 pub use setup::Setup;
 pub use value::{DatabaseUrl, RetryPolicyKind, Synchronous};
 

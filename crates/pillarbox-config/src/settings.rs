@@ -15,7 +15,7 @@ use pillarbox_engine::run::{
 use serde::{Deserialize, Serialize};
 
 use crate::Setup;
-use crate::origin::Origins;
+use crate::origin::{Origin, Origins};
 use crate::value::{DatabaseUrl, RetryPolicyKind, Synchronous};
 pub use handler::{HandlerRetrySettings, HandlerSettings};
 
@@ -86,10 +86,52 @@ impl Settings {
         alone(self) == alone(other)
     }
 
+    /// The settings in force, for people: in the order of their keys, without the URL of the database.
+    #[must_use]
+    pub fn in_force(&self) -> Vec<InForce> {
+        let mut all = Vec::new();
+        // Settings can always be written: they are what a file holds.
+        collect("", &serde_json::to_value(self).unwrap_or_default(), &mut all);
+        for setting in &mut all {
+            setting.origin = self.origins.get(&setting.key).cloned();
+        }
+        all
+    }
+
     /// Begins to set up an outbox with these settings.
     pub fn outbox(self) -> Setup {
         Setup::new(self)
     }
+}
+
+/// A setting in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InForce {
+    /// Its key, such as `claim.max_interval`.
+    pub key: String,
+    /// Its value as text; `–` if it has none.
+    pub value: String,
+    /// The place where it was given; `None` for a default.
+    pub origin: Option<Origin>,
+}
+
+/// Adds the settings of a section to `all`.
+fn collect(key: &str, value: &serde_json::Value, all: &mut Vec<InForce>) {
+    use serde_json::Value;
+
+    let value = match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                collect(&if key.is_empty() { name.clone() } else { format!("{key}.{name}") }, value, all);
+            }
+            return;
+        }
+        Value::Null => "–".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    all.push(InForce { key: key.to_owned(), value, origin: None });
 }
 
 /// The database and its table.

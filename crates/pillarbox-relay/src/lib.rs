@@ -18,8 +18,8 @@ mod report;
 mod run;
 mod serve;
 
-pub use file::{FileError, OnUnavailable, RelayFile, ServerSettings, publisher_at};
+pub use file::{ConsoleError, ConsoleSettings, FileError, OnUnavailable, RelayFile, ServerSettings, publisher_at};
 pub use preview::{Preview, PreviewLine};
 pub use relay::{Checked, Relay, RelayError, SourceDrained};
 pub use report::{SourceHealth, SourceReport};
-pub use serve::{Endpoint, Reports, ServeError, Serving};
+pub use serve::{ConsoleServer, Endpoint, Reports, ServeError, Serving};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::Stream;
 use futures_util::future::join_all;
 use futures_util::stream::pending;
+use pillarbox_console::Console;
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::publisher::Publisher;
 use pillarbox_doctor::Doctor;
@@ -14,8 +15,8 @@ use tokio::time::Instant;
 
 use crate::file::Source;
 use crate::run::Sources;
-use crate::serve::{Endpoint, ServeError};
-use crate::{FileError, Preview, RelayFile};
+use crate::serve::{ConsoleServer, Endpoint, ServeError};
+use crate::{ConsoleError, FileError, Preview, RelayFile};
 
 /// The deadline in the place of one that no clock can tell.
 const LONGEST_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -97,6 +98,12 @@ pub enum RelayError {
     /// The endpoint for health, status and metrics.
     #[error("`relay.listen`: {0}")]
     Serve(#[from] ServeError),
+    /// The address of the console.
+    #[error("`relay.console.listen`: {0}")]
+    ServeConsole(#[source] ServeError),
+    /// The console as the file has it.
+    #[error("[relay.console]: {0}")]
+    Console(#[from] ConsoleError),
     /// A setting that a reload cannot change.
     #[error("`{setting}` cannot change while the relay runs; restart it, or take the change back")]
     NotByReload {
@@ -121,14 +128,14 @@ impl RelayError {
     pub fn is_in_the_file(&self) -> bool {
         use pillarbox_config::Error;
         match self {
-            Self::File(_) | Self::Route { .. } | Self::NotByReload { .. } => true,
+            Self::File(_) | Self::Route { .. } | Self::NotByReload { .. } | Self::Console(_) => true,
             Self::Source { error, .. } => match &**error {
                 Error::Start(StartError::Config(_)) => true,
                 Error::Start(StartError::Store(error)) => error.kind() == StoreErrorKind::Config,
                 Error::Start(_) => false,
                 _ => true,
             },
-            Self::Destination { .. } | Self::NotInTime { .. } | Self::Serve(_) => false,
+            Self::Destination { .. } | Self::NotInTime { .. } | Self::Serve(_) | Self::ServeConsole(_) => false,
         }
     }
 }
@@ -248,12 +255,17 @@ impl Relay {
         files: impl Stream<Item = Result<RelayFile, FileError>>,
     ) -> Result<(), RelayError> {
         let endpoint = Endpoint::open(self.file.server.listen).await?;
+        let console = console(&self.file).await?;
         // A metric counts nothing whose handle was made before there was somebody to count, as those of `new` were: they are made
         // again.
         let sources = Sources::start(self.file)?;
         // Probes are answered from the first moment: a relay that waits for a broker is alive, and not ready.
         let serving = endpoint.serve(sources.reports());
+        let console = console.map(|(server, console)| server.serve(console.sources(sources.shown_by_console())));
         let ended = sources.run(stop, files).await;
+        if let Some(console) = console {
+            console.close().await;
+        }
         // To the last, so that a probe sees the relay stop.
         serving.close().await;
         ended
@@ -284,6 +296,15 @@ impl Relay {
         serving.close().await;
         ended
     }
+}
+
+/// Opens the console that a file asks for.
+async fn console(file: &RelayFile) -> Result<Option<(ConsoleServer, Console)>, RelayError> {
+    let Some(settings) = &file.server.console else { return Ok(None) };
+    let console = settings.console(Console::new(settings.access()?));
+    let server = ConsoleServer::open(settings.listen).await.map_err(RelayError::ServeConsole)?;
+    tracing::info!(address = %server.address(), "the console is served");
+    Ok(Some((server, console)))
 }
 
 /// Adds what is not there yet.

@@ -328,6 +328,7 @@ behaviors! {
     }
     partitions on migrated tables {
         partitions_counts_what_is_pending_and_who_owns_what,
+        partition_owners_names_the_owner_of_each,
     }
     blocked on migrated tables {
         blocked_lists_the_heads_that_others_wait_behind,

@@ -313,6 +313,9 @@ impl<S: Store> Upkeep for FaultyStore<S> {
     async fn partitions(&self) -> Result<PartitionBacklog, StoreError> {
         self.call(Operation::Inspect, operation::PARTITIONS, self.inner.partitions()).await
     }
+    async fn partition_owners(&self) -> Result<Vec<(u8, NodeId)>, StoreError> {
+        self.call(Operation::Inspect, operation::PARTITION_OWNERS, self.inner.partition_owners()).await
+    }
     async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
         self.call(Operation::Inspect, operation::BLOCKED, self.inner.blocked(above, limit)).await
     }

@@ -41,6 +41,16 @@ impl Owners {
         self.owned.keys().find(|owner| *owner != node)
     }
 
+    /// The partitions that have an owner, ascending.
+    pub(super) fn all(&self) -> Vec<(u8, NodeId)> {
+        let of = |(node, owned): (&NodeId, &Partitions)| {
+            owned.iter().map(|partition| (partition, node.clone())).collect::<Vec<_>>()
+        };
+        let mut all: Vec<_> = self.owned.iter().flat_map(of).collect();
+        all.sort_unstable_by_key(|(partition, _)| *partition);
+        all
+    }
+
     /// Partitions without an owner.
     pub(super) fn free(&self) -> Partitions {
         self.owned.values().fold(Partitions::ALL, |free, owned| free.difference(*owned))

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::event::{EventId, PARTITIONS};
+use pillarbox_core::ownership::NodeId;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{
     AuditEntry, AuditedAction, Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, EventFilter, EventPage,
@@ -66,6 +67,10 @@ impl Upkeep for MemoryStore {
         }
         let unowned = state.nodes.owners.free().len().try_into().unwrap_or(PARTITIONS);
         Ok(PartitionBacklog { unowned, pending, most_pending: pending_in.into_iter().max().unwrap_or(0) })
+    }
+
+    async fn partition_owners(&self) -> Result<Vec<(u8, NodeId)>, StoreError> {
+        Ok(self.open(operation::PARTITION_OWNERS)?.nodes.owners.all())
     }
 
     async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {

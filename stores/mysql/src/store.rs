@@ -245,6 +245,10 @@ impl Upkeep for MysqlStore {
         self.inner.sessions.call(operation::PARTITIONS, || upkeep::partitions(&self.inner)).await
     }
 
+    async fn partition_owners(&self) -> Result<Vec<(u8, NodeId)>, StoreError> {
+        self.inner.sessions.call(operation::PARTITION_OWNERS, || upkeep::partition_owners(&self.inner)).await
+    }
+
     async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
         self.inner.sessions.call(operation::BLOCKED, || upkeep::blocked(&self.inner, above, limit)).await
     }

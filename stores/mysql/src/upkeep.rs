@@ -91,6 +91,15 @@ pub(crate) async fn partitions(store: &Inner) -> Result<PartitionBacklog, Failur
     Ok(PartitionBacklog { unowned: number(row, 0)?, pending: count(row, 1)?, most_pending: count(row, 2)? })
 }
 
+pub(crate) async fn partition_owners(store: &Inner) -> Result<Vec<(u8, NodeId)>, Failure> {
+    let answers = store.sessions.run(&store.sql.partition_owners).await?;
+    let owner = |row: &Row| {
+        let partition = u8::try_from(number(row, 0)?).unwrap_or_default();
+        Ok((partition, NodeId::from_stored(text(row, 1)?.unwrap_or_default())))
+    };
+    answers.rows(0).iter().map(owner).collect()
+}
+
 pub(crate) async fn blocked(store: &Inner, above: i64, limit: usize) -> Result<Vec<Blocked>, Failure> {
     let mut session = store.sessions.session().await?;
     let answers = session.run(fill(&store.sql.lowest_head, &[("above", &Literal::int(above))])).await?;

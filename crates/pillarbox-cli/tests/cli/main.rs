@@ -8,6 +8,7 @@
 
 mod audit;
 mod command_line;
+mod console;
 mod dead;
 mod doctor;
 mod doctor_page;

@@ -57,6 +57,8 @@ pub const BACKLOG: &str = "count the backlog";
 pub const NODES: &str = "list the nodes";
 /// [`Upkeep::partitions`](super::Upkeep::partitions).
 pub const PARTITIONS: &str = "count the backlog of the partitions";
+/// [`partition_owners`](super::Upkeep::partition_owners)
+pub const PARTITION_OWNERS: &str = "list the owners of the partitions";
 /// [`Upkeep::blocked`](super::Upkeep::blocked).
 pub const BLOCKED: &str = "list blocked keys";
 /// [`Upkeep::records`](super::Upkeep::records).

@@ -52,6 +52,12 @@ pub trait Upkeep: Send + Sync {
     /// - `partitions_counts_what_is_pending_and_who_owns_what`
     async fn partitions(&self) -> Result<PartitionBacklog, StoreError>;
 
+    /// The partitions that registered nodes own, ascending, each with its owner.
+    ///
+    /// # Behavior
+    /// - `partition_owners_names_the_owner_of_each`
+    async fn partition_owners(&self) -> Result<Vec<(u8, NodeId)>, StoreError>;
+
     /// The keys of which an event waits for another attempt or is DEAD while later ones wait behind it, by the `seq` of that
     /// head: ascending, at most `limit`, above `above`. In modes without order, and for keys whose order is given up, they
     /// are not stopped.

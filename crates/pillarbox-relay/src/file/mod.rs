@@ -1,11 +1,13 @@
 //! The configuration file, read.
 
+mod console;
 mod error;
 mod publisher;
 mod read;
 mod route;
 mod server;
 
+pub use console::{ConsoleError, ConsoleSettings};
 pub use error::FileError;
 pub(crate) use publisher::PublisherSection;
 pub use publisher::publisher_at;

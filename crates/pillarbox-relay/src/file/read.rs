@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use pillarbox_config::{DatabaseUrl, Loader, Settings};
+use pillarbox_config::{DatabaseUrl, InForce, Loader, Settings};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::publisher::Publisher;
 use pillarbox_core::store::{Store, operation};
@@ -38,6 +38,15 @@ impl Source {
     /// True if both say the same, what `store.url_file` holds included.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.name == other.name && self.url == other.url && self.settings.is_same(&other.settings)
+    }
+
+    /// The settings, for people.
+    pub(crate) fn settings_in_force(&self) -> impl Iterator<Item = pillarbox_console::Setting> {
+        self.settings.in_force().into_iter().map(|InForce { key, value, origin, .. }| pillarbox_console::Setting {
+            key,
+            value,
+            origin: origin.map(|origin| origin.to_string()),
+        })
     }
 
     /// Opens the database, which has to be there: SQLite would create a file of any name.
@@ -218,6 +227,9 @@ impl Reader<'_> {
         if !(1..=10_000).contains(&server.batch) {
             let problem = format!("`batch` is {}; set a number from 1 to 10000", server.batch);
             return Err(places.wrong(0, "[relay]", problem));
+        }
+        if let Some(console) = &server.console {
+            console.access().map_err(|error| places.wrong(0, "[relay.console]", error.to_string()))?;
         }
         self.agree(&sources, &publishers, &routes)?;
         let places_of_routes: Vec<(String, usize)> =

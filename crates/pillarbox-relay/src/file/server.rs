@@ -5,6 +5,8 @@ use pillarbox_routes::Unrouted;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+use super::ConsoleSettings;
+
 /// Section `[relay]`: what concerns the process as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -20,11 +22,14 @@ pub struct ServerSettings {
     /// The fate of an event that no route takes: `dead`, `drop`, or `park 30s`. Default `dead`.
     #[serde(deserialize_with = "unrouted")]
     pub unrouted: Unrouted,
+    /// The console. Default: none.
+    pub console: Option<ConsoleSettings>,
 }
 
 impl Default for ServerSettings {
     fn default() -> Self {
-        Self { listen: None, on_unavailable: OnUnavailable::default(), batch: 256, unrouted: Unrouted::default() }
+        let (on_unavailable, unrouted) = (OnUnavailable::default(), Unrouted::default());
+        Self { listen: None, on_unavailable, batch: 256, unrouted, console: None }
     }
 }
 
@@ -45,9 +50,14 @@ const MOST: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Reads `IP:PORT`.
 fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+    some_address(deserializer).map(Some)
+}
+
+/// As [`address`], where there is always one.
+pub(super) fn some_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     let text = String::deserialize(deserializer)?;
     match text.parse::<SocketAddr>() {
-        Ok(address) if address.port() != 0 => Ok(Some(address)),
+        Ok(address) if address.port() != 0 => Ok(address),
         _ => {
             let port = text.parse::<u16>().ok().filter(|port| *port != 0).unwrap_or(9464);
             Err(D::Error::custom(format!(

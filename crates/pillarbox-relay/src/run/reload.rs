@@ -42,6 +42,9 @@ impl Sources {
         if file.server.listen != self.file.server.listen {
             return Err(RelayError::NotByReload { setting: "relay.listen" });
         }
+        if file.server.console != self.file.server.console {
+            return Err(RelayError::NotByReload { setting: "relay.console" });
+        }
         for source in &file.sources {
             source.settings.database_url().map_err(|error| RelayError::of_source(source, error))?;
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 use pillarbox_core::clock::{Random as _, SystemRandom};
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::Store;
+use pillarbox_doctor::Doctor;
 use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::{Drained, Outbox, StartError};
 use pillarbox_routes::Forwarder;
@@ -189,6 +190,27 @@ impl Deliverer {
 
     fn set(&self, state: State) {
         *self.state.lock() = state;
+    }
+
+    /// The source as the console shows it.
+    pub(super) fn shown(&self) -> pillarbox_console::Source {
+        use pillarbox_console::Source;
+
+        let name = &*self.source.name;
+        let source = match &*self.state.lock() {
+            State::Starting => Source::away(name, "its brokers and its database are asked for the first time"),
+            State::Waiting { problem } => Source::away(name, problem),
+            State::Started { store, outbox } => {
+                let doctor = Doctor::new().store(name, Arc::clone(store));
+                let brokers = self.forwarder.brokers().into_iter();
+                let doctor = brokers.fold(doctor, |doctor, (publisher, targets)| {
+                    let address = publisher.info().address.clone();
+                    doctor.broker(address, publisher, targets)
+                });
+                Source::of_outbox(name, outbox.clone()).examined_by(doctor)
+            }
+        };
+        source.settings(self.source.settings_in_force()).routes(self.forwarder.clone())
     }
 
     pub(super) fn report(&self) -> SourceReport {

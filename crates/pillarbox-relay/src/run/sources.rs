@@ -98,6 +98,12 @@ impl Sources {
         })
     }
 
+    /// The sources that the console shows.
+    pub(crate) fn shown_by_console(&self) -> impl Fn() -> Vec<pillarbox_console::Source> + Send + Sync + 'static {
+        let shown = Arc::clone(&self.shown);
+        move || shown.all.lock().iter().map(|source| source.shown()).collect()
+    }
+
     /// Delivers until `stop` is ready, or a source cannot go on, and stops in order. Takes files that are to replace the first.
     pub(crate) async fn run(
         mut self,

@@ -23,6 +23,13 @@ pub(super) struct Limits {
     pub(super) time: Duration,
 }
 
+impl Limits {
+    /// Of a console: a browser opens several connections at once, and a page may wait for the database.
+    pub(super) fn of_browsers() -> Self {
+        Self { connections: 256, time: Duration::from_secs(30) }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self { connections: 64, time: Duration::from_secs(10) }

@@ -20,8 +20,8 @@ const UPKEEP: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 #[error("cannot serve at http://{address}: {problem}; choose another address or port")]
 pub struct ServeError {
-    address: SocketAddr,
-    problem: String,
+    pub(super) address: SocketAddr,
+    pub(super) problem: String,
 }
 
 /// An address at which a process tells how it is: `/health/live`, `/health/ready`, `/status` and `/metrics`. It is open, and
@@ -32,8 +32,8 @@ pub struct Endpoint(Option<(TcpListener, Metrics)>);
 /// Answers until it is closed.
 #[derive(Debug)]
 pub struct Serving {
-    stop: CancellationToken,
-    tasks: JoinSet<()>,
+    pub(super) stop: CancellationToken,
+    pub(super) tasks: JoinSet<()>,
 }
 
 impl Endpoint {

@@ -1,9 +1,11 @@
 //! The health, status and metrics of a running relay, over HTTP.
 
 mod connections;
+mod console;
 mod endpoint;
 mod pages;
 
+pub use console::ConsoleServer;
 pub use endpoint::{Endpoint, ServeError, Serving};
 
 use std::sync::Arc;

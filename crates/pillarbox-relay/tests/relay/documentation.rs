@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
-use pillarbox_relay::{RelayFile, ServerSettings};
+use pillarbox_relay::{ConsoleSettings, RelayFile, ServerSettings};
 use pillarbox_routes::Breaker;
 
 const REFERENCE: &str = include_str!("../../../../docs/relay-configuration.md");
@@ -56,6 +56,7 @@ fn known(text: &str) -> BTreeSet<String> {
 fn the_reference_lists_every_key_and_no_other() {
     for (section, text) in [
         ("[relay]", format!("{SOURCE}{DROP}[relay]\nno_such = 1\n")),
+        ("[relay.console]", format!("{SOURCE}{DROP}[relay.console]\nno_such = 1\n")),
         ("[[route]]", format!("{SOURCE}{DROP}no_such = 1\n")),
         ("[route.breaker]", format!("{SOURCE}{DROP}[route.breaker]\nno_such = 1\n")),
     ] {
@@ -106,6 +107,9 @@ fn the_reference_tells_the_defaults() {
     let file = read(&format!("{SOURCE}{DROP}[relay]\n{}", lines("[relay]", &["on_unavailable", "unrouted"])))
         .expect("the defaults");
     assert_eq!(file.server(), &ServerSettings::default());
+    let console = lines("[relay.console]", &["listen"]);
+    let file = read(&format!("{SOURCE}{DROP}[relay.console]\n{console}")).expect("the defaults");
+    assert_eq!(file.server().console, Some(ConsoleSettings::default()));
 
     let Breaker { failures, pause, max_pause } = Breaker::default();
     let breaker = documented("[route.breaker]");

@@ -146,6 +146,17 @@ impl Forwarder {
         self.0.table().runtimes.iter().map(|runtime| RouteStatus::of(runtime, now)).collect()
     }
 
+    /// Lets a paused route be tried out within a second, or by the next event. False if there is no such route, or it is not paused.
+    ///
+    /// For operators who know that a broker is back. A try that fails leaves the route paused, as any other does.
+    #[must_use]
+    pub fn probe_now(&self, route: &str) -> bool {
+        let table = self.0.table();
+        let runtime = table.runtimes.iter().find(|runtime| &*runtime.name == route);
+        let sink = runtime.and_then(|runtime| runtime.sink.as_ref());
+        sink.is_some_and(|sink| sink.circuit.lock().probe_next(Instant::now()))
+    }
+
     /// Closes every connection. What is handed over after that is put off.
     pub async fn close(&self) {
         let table = self.0.table();

@@ -115,6 +115,17 @@ impl Circuit {
         }
     }
 
+    /// Ends the pause for now: the destination is tried out next. False if it is not paused, or is being tried out already.
+    pub(crate) fn probe_next(&mut self, now: Instant) -> bool {
+        match &mut self.state {
+            State::Open { until, unasked, probing: false, .. } => {
+                (*until, *unasked) = (now.min(*until), now.min(*unasked));
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// A call has ended that was admitted.
     pub(crate) fn ended(&mut self, now: Instant, called: CallResult) -> Transition {
         match (&mut self.state, called) {
@@ -283,6 +294,18 @@ mod tests {
         circuit.ended(now, CallResult::Answered);
         assert_eq!(circuit.ended(now, CallResult::Well), Transition::None);
         assert_eq!(circuit.ended(now, refused(None)), Transition::Paused { pause: seconds(1) }, "a message was taken");
+    }
+
+    #[test]
+    fn an_operator_ends_a_pause_for_one_try() {
+        let start = Instant::now();
+        let mut circuit = Circuit::new(BREAKER);
+        assert!(!circuit.probe_next(start), "it is not paused");
+        circuit.ended(start, refused(None));
+        assert!(circuit.probe_next(start) && circuit.probe_unasked(start), "before its time");
+        assert!(!circuit.probe_next(start), "it is being tried out");
+        assert!(matches!(circuit.ended(start, refused(None)), Transition::None | Transition::StillPaused { .. }));
+        assert!(!circuit.probe_unasked(start), "it is paused as before");
     }
 
     #[test]

@@ -202,6 +202,9 @@ impl Upkeep for Link {
         let store = self.database.store.clone();
         self.call(operation::PARTITIONS, None, async move { store.partitions().await }).await
     }
+    async fn partition_owners(&self) -> Result<Vec<(u8, NodeId)>, StoreError> {
+        self.database.store.partition_owners().await
+    }
     async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
         self.database.store.blocked(above, limit).await
     }

@@ -42,7 +42,7 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         partitions: 0,
         figures: None,
     };
-    let failed: [Failed; 49] = [
+    let failed: [Failed; 50] = [
         (operation::MIGRATE, store.migrate().await.err()),
         (operation::CHECK, store.check().await.err()),
         (operation::JOIN, store.join(&node, Mode::SingleNode, HOUR).await.err()),
@@ -73,6 +73,7 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         (operation::BACKLOG, store.backlog().await.err()),
         (operation::NODES, store.nodes().await.err()),
         (operation::PARTITIONS, store.partitions().await.err()),
+        (operation::PARTITION_OWNERS, store.partition_owners().await.err()),
         (operation::BLOCKED, store.blocked(0, 1).await.err()),
         (operation::RECORDS, store.records(id.as_str()).await.err()),
         (operation::RECORDS, store.record(seq).await.err()),

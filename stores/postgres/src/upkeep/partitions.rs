@@ -1,3 +1,4 @@
+use pillarbox_core::ownership::NodeId;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{Blocked, PartitionBacklog};
 use tokio_postgres::Row;
@@ -20,6 +21,18 @@ pub(super) async fn partitions(store: &Inner) -> Result<PartitionBacklog, Failur
         pending: count(row.try_get(1)?),
         most_pending: count(row.try_get(2)?),
     })
+}
+
+/// The owner of each partition that has one.
+pub(super) async fn owners(store: &Inner) -> Result<Vec<(u8, NodeId)>, Failure> {
+    let session = store.sessions.session().await?;
+    let rows = session.query(&store.sql.partition_owners, &[]).await?;
+    session.finish();
+    let owner = |row: &Row| {
+        let partition: i16 = row.try_get(0)?;
+        Ok((u8::try_from(partition).unwrap_or_default(), NodeId::from_stored(row.try_get(1)?)))
+    };
+    rows.iter().map(owner).collect()
 }
 
 /// A page of the heads that others wait behind.

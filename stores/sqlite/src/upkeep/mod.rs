@@ -14,6 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::event::EventId;
+use pillarbox_core::ownership::NodeId;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
     AuditEntry, AuditedAction, Backlog, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage, InboxConsumer,
@@ -42,6 +43,10 @@ impl Upkeep for SqliteStore {
 
     async fn partitions(&self) -> Result<PartitionBacklog, StoreError> {
         self.read(operation::PARTITIONS, overview::partitions).await
+    }
+
+    async fn partition_owners(&self) -> Result<Vec<(u8, NodeId)>, StoreError> {
+        self.read(operation::PARTITION_OWNERS, overview::partition_owners).await
     }
 
     async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {

@@ -57,3 +57,10 @@ pub(super) async fn partitions(session: &mut Session<'_>) -> sqlx::Result<Partit
         query_as(session.sql.partitions.clone()).fetch_one(&mut *session.connection).await?;
     Ok(PartitionBacklog { unowned, pending, most_pending })
 }
+
+/// The owner of each partition that has one.
+pub(super) async fn partition_owners(session: &mut Session<'_>) -> sqlx::Result<Vec<(u8, NodeId)>> {
+    let owners: Vec<(u8, String)> =
+        query_as(session.sql.partition_owners.clone()).fetch_all(&mut *session.connection).await?;
+    Ok(owners.into_iter().map(|(partition, node)| (partition, NodeId::from_stored(&node))).collect())
+}

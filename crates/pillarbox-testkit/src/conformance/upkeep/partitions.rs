@@ -61,3 +61,22 @@ pub(in crate::conformance) async fn partitions_counts_what_is_pending_and_who_ow
     assert_eq!(store.partitions().await?.unowned, 256, "cleared away");
     Ok(())
 }
+
+pub(in crate::conformance) async fn partition_owners_names_the_owner_of_each<H: Harness>(db: &Db<H>) -> Outcome {
+    let store = db.store();
+    assert_eq!(store.partition_owners().await?, []);
+    let first = sharer(&*store).await?;
+    sleep(TICK).await;
+    let second = sharer(&*store).await?;
+    share(&*store, &first, Partitions::NONE).await?;
+    share(&*store, &second, Partitions::NONE).await?;
+    let owners = store.partition_owners().await?;
+    assert_eq!(owners.iter().map(|(partition, _)| *partition).collect::<Vec<_>>(), Vec::from_iter(0..=255));
+    for node in [&first, &second] {
+        assert_eq!(owners.iter().filter(|(_, owner)| owner == node).count(), 128, "{node}");
+    }
+    store.leave(&first).await?;
+    let left = store.partition_owners().await?;
+    assert!(left.len() == 128 && left.iter().all(|(_, owner)| *owner == second), "{left:?}");
+    Ok(())
+}

@@ -1,0 +1,94 @@
+use axum::extract::Query;
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::Action;
+use crate::layout::{self, Page};
+use crate::pages::{answer, dead, events};
+use crate::parts::{Filters, Status, badge, counted, empty};
+use crate::problem::Problem;
+use crate::view::View;
+
+/// Rows that a confirmation shows.
+const PREVIEW: usize = 10;
+
+#[derive(Deserialize)]
+pub(crate) struct Asked {
+    #[serde(rename = "do")]
+    action: Action,
+    seq: Option<i64>,
+}
+
+/// Says what would be changed, and how many, before it is.
+pub(crate) async fn confirm(
+    view: View,
+    Query(Asked { action, seq }): Query<Asked>,
+    Query(filters): Query<Filters>,
+) -> Result<Response, Problem> {
+    if !view.may_operate() {
+        let problem = "your role is to read; to change something takes the role to operate";
+        return Err(Problem::refused(StatusCode::FORBIDDEN, problem));
+    }
+    let (count, preview) = match seq {
+        Some(seq) => one(&view, action, seq).await?,
+        None if action.is_about_dead() => all_dead(&view, &filters).await?,
+        None => all_pending(&view, action, &filters).await?,
+    };
+    let of = if action.is_about_dead() { Page::Dead } else { Page::Events };
+    let back = match seq {
+        Some(seq) => view.href(&format!("event/{seq}")),
+        None => format!("{}?{}", view.href(if action.is_about_dead() { "dead" } else { "events" }), filters.query(&[])),
+    };
+    let which = if filters.is_empty() { String::new() } else { format!(" with {}", filters.words()) };
+    let body = html! {
+        @if count == 0 {
+            (empty("There is nothing to change", &html! { a href=(back) { "Go back" } "." }))
+        } @else {
+            div.ask.bad[action.is_final()] {
+                h2 #question { (action.title()) " " (counted(count, "row")) (which) "?" }
+                p { (action.consequence()) }
+                form method="post" action=(view.href("act")) aria-labelledby="question" {
+                    input type="hidden" name="token" value=(view.token());
+                    input type="hidden" name="do" value=(action.name());
+                    input type="hidden" name="count" value=(count);
+                    @if let Some(seq) = seq { input type="hidden" name="seq" value=(seq); } @else { (filters.hidden()) }
+                    button.danger[action.is_final()].primary[!action.is_final()] type="submit" { (action.title()) " " (counted(count, "row")) }
+                    a.button href=(back) { "Leave them as they are" }
+                }
+            }
+            section { h2 { @if seq.is_some() { "The row" } @else { "The first of them" } } (preview) }
+        }
+    };
+    Ok(layout::page(&view, of, action.title(), &body, &html! {}))
+}
+
+async fn one(view: &View, action: Action, seq: i64) -> Result<(u64, Markup), Problem> {
+    let record = answer(view.store()?.record(seq)).await?;
+    let record = record.ok_or_else(|| {
+        Problem::not_found(format!("no row has the number {seq}; it may have been purged or discarded"))
+    })?;
+    let status = Status::of(&record, view.now);
+    let preview = html! { p { (badge(status)) " " (record.event_type) " " code.id { (record.event_id) } } };
+    Ok((u64::from(action.is_about(status)), preview))
+}
+
+async fn all_dead(view: &View, filters: &Filters) -> Result<(u64, Markup), Problem> {
+    let store = view.store()?;
+    let filter = filters.dead(store).await?;
+    let count = answer(store.count_dead(&filter)).await?;
+    let first = answer(store.dead(&filter, 0, PREVIEW)).await?;
+    Ok((count, dead::list(view, &first)))
+}
+
+async fn all_pending(view: &View, action: Action, filters: &Filters) -> Result<(u64, Markup), Problem> {
+    let (store, filter) = (view.store()?, filters.pending()?);
+    let pending = view.source.pending().map_err(Problem::unavailable)?;
+    let count = match action {
+        Action::RetryNow => answer(pending.count_waiting(&filter)).await?,
+        _ => answer(store.count_pending(&filter)).await?,
+    };
+    let first = answer(store.pending(&filter, 0, PREVIEW)).await?;
+    Ok((count, events::list(view, &first)))
+}

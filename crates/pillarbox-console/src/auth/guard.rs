@@ -1,0 +1,118 @@
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Redirect, Response};
+
+use super::sessions::COOKIE;
+use super::{Role, Rule, User, host};
+use crate::app::App;
+use crate::problem::Problem;
+use crate::view::up;
+
+/// Who makes a request. Only [`guard`] puts one into a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) user: User,
+    /// What the tokens of its forms are bound to: the session, or the user.
+    pub(crate) subject: String,
+}
+
+/// Lets those through who may see the console, and changes that a page of the console itself asks for.
+pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let path = parts.uri.path();
+    if let Rule::Loopback(_) = app.access.0
+        && !host::is_loopback(&parts)
+    {
+        let problem =
+            "the request names another host than this one; open the console at http://localhost, or give it a password";
+        return Problem::refused(StatusCode::MISDIRECTED_REQUEST, problem).into_response();
+    }
+    let reads = matches!(parts.method, Method::GET | Method::HEAD);
+    let caller = caller(&app, &parts);
+    let by_token = matches!(&caller, Some((_, Proof::Token)));
+    if !reads && !by_token && !host::is_same_origin(&parts) {
+        let problem = "the request does not come from a page of this console; open the page anew, and try again";
+        return Problem::refused(StatusCode::FORBIDDEN, problem).into_response();
+    }
+    if path == "/login" || path.starts_with("/assets/") {
+        return next.run(Request::from_parts(parts, body)).await;
+    }
+    let Some((mut caller, _)) = caller else { return not_known(&app, &parts) };
+    if app.read_only {
+        caller.user.role = Role::Read;
+    }
+    parts.extensions.insert(caller);
+    next.run(Request::from_parts(parts, body)).await
+}
+
+/// What proves who somebody is.
+enum Proof {
+    /// A cookie, an address, or what the service around the console knows: a browser sends it for any page.
+    Ambient,
+    /// A token, which a browser does not send by itself.
+    Token,
+}
+
+fn caller(app: &App, request: &Parts) -> Option<(Caller, Proof)> {
+    match &app.access.0 {
+        Rule::Loopback(role) => Some((of_user(User::new("local", *role)), Proof::Ambient)),
+        Rule::Service(user) => user(request).map(|user| (of_user(user), Proof::Ambient)),
+        Rule::Accounts(accounts) => {
+            if let Some(token) = bearer(request) {
+                if !app.sessions.may_try() {
+                    return None;
+                }
+                let user = accounts.find(None, token).cloned();
+                if user.is_none() {
+                    app.sessions.has_failed();
+                }
+                return user.map(|user| (of_user(user), Proof::Token));
+            }
+            let secret = cookie(request)?;
+            let user = app.sessions.user(secret)?;
+            Some((Caller { user, subject: format!("session {secret}") }, Proof::Ambient))
+        }
+    }
+}
+
+fn of_user(user: User) -> Caller {
+    let subject = format!("user {}", user.name);
+    Caller { user, subject }
+}
+
+fn not_known(app: &App, request: &Parts) -> Response {
+    if !matches!(app.access.0, Rule::Accounts(_)) {
+        let problem = "the service around this console does not let you see it; log in there first";
+        return Problem::refused(StatusCode::FORBIDDEN, problem).into_response();
+    }
+    if bearer(request).is_some() {
+        return Problem::refused(StatusCode::UNAUTHORIZED, "the token is not one of this console's").into_response();
+    }
+    let login = match request.uri.path() {
+        "/" => crate::view::from_root(request, "login"),
+        path => format!("{}login", up(path)),
+    };
+    // A part of a page would be shown the login within that page.
+    if request.headers.contains_key("hx-request") {
+        let mut response = StatusCode::UNAUTHORIZED.into_response();
+        if let Ok(login) = HeaderValue::from_str(&login) {
+            response.headers_mut().insert("hx-redirect", login);
+        }
+        return response;
+    }
+    Redirect::to(&login).into_response()
+}
+
+fn bearer(request: &Parts) -> Option<&str> {
+    let value = request.headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    value.strip_prefix("Bearer ").map(str::trim)
+}
+
+/// The secret of the session, as the cookie holds it.
+pub(super) fn cookie(request: &Parts) -> Option<&str> {
+    let all = request.headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == COOKIE).map(|(_, value)| value)
+}

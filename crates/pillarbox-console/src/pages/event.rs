@@ -1,0 +1,188 @@
+use axum::extract::Path;
+use axum::response::Response;
+use maud::{Markup, html};
+use pillarbox_core::event::Payload;
+use pillarbox_core::store::Record;
+
+use super::answer;
+use crate::layout::{self, Page};
+use crate::mask;
+use crate::parts::{self, Status, ago, badge, command, or_dash, within};
+use crate::problem::Problem;
+use crate::view::View;
+
+/// Bytes of a payload that are shown.
+const SHOWN: usize = 64 * 1024;
+/// Rows of the same event that are listed beside it.
+const SIBLINGS: usize = 50;
+
+/// All that the table holds about a row, and what may be done with it.
+pub(crate) async fn page(view: View, Path((_, seq)): Path<(String, i64)>) -> Result<Response, Problem> {
+    let store = view.store()?;
+    let record = answer(store.record(seq)).await?;
+    let gone = || Problem::not_found(format!("no row has the number {seq}; it may have been purged or discarded"));
+    let record = record.ok_or_else(gone)?;
+    let siblings = answer(store.records(&record.event_id)).await?;
+    let status = Status::of(&record, view.now);
+    let live = html! {
+        p.lead { (badge(status)) " " strong { (record.event_type) } " " code.id { (record.event_id) } }
+        (actions(&view, &record, status))
+        @if let Some(error) = record.last_error.as_deref().filter(|_| status != Status::Cancelled) {
+            section { h2 { "Last error" } pre.error { (error) } }
+        }
+        div.columns {
+            section { h2 { "Columns" } (columns(&view, &record)) }
+            section { h2 { "Headers" } (headers(&view, &record)) }
+        }
+        section { h2 { "Payload" } (payload(&view, &record)) }
+        section { h2 { "Failed attempts" } (attempts(&view, &record)) }
+        @if siblings.len() > 1 { section { h2 { "Rows of this event" } (rows(&view, &siblings, seq)) } }
+        section { h2 { "On the command line" }
+            (command(&format!("pillarbox pending show --seq {seq} --store URL")))
+            @if status == Status::Dead { (command(&format!("pillarbox dead replay --seq {seq} --store URL"))) }
+            @if status.is_pending() { (command(&format!("pillarbox pending retry --seq {seq} --store URL"))) }
+        }
+    };
+    let of = if status == Status::Dead { Page::Dead } else { Page::Events };
+    Ok(layout::page(&view, of, &format!("Row {seq}"), &html! {}, &live))
+}
+
+fn actions(view: &View, record: &Record, status: Status) -> Markup {
+    let confirm = |what: &str| format!("{}?do={what}&seq={}", view.href("confirm"), record.seq);
+    html! {
+        @if view.may_operate() && (status == Status::Dead || status.is_pending()) {
+            div.bar {
+                @if status == Status::Dead {
+                    a.button.primary href=(confirm("replay")) { "Replay…" }
+                    a.button.danger href=(confirm("discard")) { "Discard…" }
+                } @else {
+                    @if status != Status::New { a.button.primary href=(confirm("retry-now")) { "Try now…" } }
+                    a.button.danger href=(confirm("cancel")) { "Cancel…" }
+                }
+            }
+        }
+    }
+}
+
+fn columns(view: &View, record: &Record) -> Markup {
+    let time = |time: Option<pillarbox_core::clock::Timestamp>| html! { @match time { Some(time) => (ago(time, view.now)), None => span.faint { "–" } } };
+    let texts = [
+        ("Ordering key", record.ordering_key.as_deref()),
+        ("Aggregate type", record.aggregate_type.as_deref()),
+        ("Aggregate id", record.aggregate_id.as_deref()),
+        ("Tenant", record.tenant_id.as_deref()),
+        ("Unique key", record.unique_key.as_deref()),
+        ("Handler", record.handler.as_deref()),
+        ("Held by", record.locked_by.as_deref()),
+    ];
+    let took = record.done_at.map(|done| within(done.since(record.created_at)));
+    html! {
+        dl {
+            dt { "Written" } dd { (ago(record.created_at, view.now)) }
+            dt { "Happened" } dd { (time(record.occurred_at)) }
+            dt { "Due" } dd { @match record.available_at { Some(at) => (ago(at, view.now)), None => "at once" } }
+            dt { "Ended" } dd { (time(record.done_at)) @if let Some(took) = took { span.faint { " · " (took) " after it was written" } } }
+            dt { "Attempts" } dd { (record.attempts) }
+            dt { "Replays" } dd { (record.replays) }
+            @for (name, text) in texts { dt { (name) } dd { (or_dash(text)) } }
+        }
+    }
+}
+
+fn headers(view: &View, record: &Record) -> Markup {
+    let headers: Option<serde_json::Map<String, serde_json::Value>> =
+        record.headers.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let Some(headers) = headers.filter(|headers| !headers.is_empty()) else { return html! { p.faint { "None." } } };
+    html! {
+        dl {
+            @for (name, value) in &headers {
+                @let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                dt { code { (name) } }
+                dd {
+                    (mask::shown(name, &text))
+                    @if let Some(link) = trace(view, name, &text) {
+                        " " a href=(link) rel="noreferrer noopener" target="_blank" { "trace" span.sr { " (opens in a new tab)" } " ↗" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The address of the trace that a header `traceparent` names.
+fn trace(view: &View, name: &str, value: &str) -> Option<String> {
+    let link = view.app.trace_link.as_ref().filter(|_| name.eq_ignore_ascii_case("traceparent"))?;
+    let id = value.split('-').nth(1).filter(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    Some(link.replace("{trace_id}", id))
+}
+
+fn payload(view: &View, record: &Record) -> Markup {
+    let Some(payload) = &record.payload else { return html! { p.faint { "None: the columns are empty." } } };
+    let bytes = payload.as_bytes();
+    let kind = if payload.content_type().is_empty() { "no content type" } else { payload.content_type() };
+    let size = html! { p.faint { (kind) " · " (parts::counted(bytes.len() as u64, "byte")) } };
+    if view.app.mask_payloads {
+        return html! { (size) p { "This console masks payloads." } };
+    }
+    if bytes.len() > SHOWN {
+        return html! { (size) p { "It is too long to be shown here." } (command(&format!("pillarbox pending show --seq {} --store URL --json", record.seq))) };
+    }
+    html! { (size) (text(payload)) }
+}
+
+fn text(payload: &Payload) -> Markup {
+    let Ok(text) = std::str::from_utf8(payload.as_bytes()) else {
+        return html! { pre.payload tabindex="0" aria-label="The payload's bytes" { (dump(payload.as_bytes())) } };
+    };
+    match parts::pretty(text).zip(parts::masked(text)) {
+        Some((pretty, raw)) => html! {
+            pre.payload tabindex="0" aria-label="The payload, indented" { (pretty) }
+            details { summary { "Raw" } pre.payload.raw tabindex="0" aria-label="The payload as it is stored" { (raw) } }
+        },
+        None => html! { pre.payload.raw tabindex="0" aria-label="The payload as it is stored" { (text) } },
+    }
+}
+
+/// The first bytes in hexadecimal digits and as text.
+fn dump(bytes: &[u8]) -> String {
+    let line = |(number, line): (usize, &[u8])| {
+        let digits: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text: String =
+            line.iter().map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { '.' }).collect();
+        format!("{:06x}  {:<47}  {text}\n", number * 16, digits.join(" "))
+    };
+    bytes.chunks(16).take(256).enumerate().map(line).collect()
+}
+
+fn attempts(view: &View, record: &Record) -> Markup {
+    if record.failures.is_empty() {
+        return html! { p.faint { "None is recorded." } };
+    }
+    html! {
+        div.scroll { table.list {
+            thead { tr { th.num scope="col" { "Attempt" } th scope="col" { "When" } th scope="col" { "Node" } th scope="col" { "Error" } } }
+            tbody { @for failed in record.failures.iter().rev() { tr {
+                th.num scope="row" data-label="Attempt" { (failed.attempts) }
+                td data-label="When" { (ago(failed.at, view.now)) }
+                td data-label="Node" { code { (failed.node) } }
+                td.error data-label="Error" { (failed.error) }
+            } } }
+        } }
+    }
+}
+
+fn rows(view: &View, records: &[Record], current: i64) -> Markup {
+    html! {
+        div.scroll { table.list {
+            thead { tr { th scope="col" { "Row" } th scope="col" { "State" } th scope="col" { "Handler" } th.num scope="col" { "Attempts" } } }
+            tbody { @for record in records.iter().take(SIBLINGS) { tr {
+                th scope="row" data-label="Row" {
+                    @if record.seq == current { (record.seq) " (this one)" } @else { a href=(view.href(&format!("event/{}", record.seq))) { (record.seq) } }
+                }
+                td data-label="State" { (badge(Status::of(record, view.now))) }
+                td data-label="Handler" { (or_dash(record.handler.as_deref())) }
+                td.num data-label="Attempts" { (record.attempts) }
+            } } }
+        } }
+    }
+}

@@ -1,0 +1,78 @@
+use axum::response::Response;
+use maud::{Markup, html};
+use pillarbox_routes::{RouteState, RouteStatus};
+
+use crate::layout::{self, Page};
+use crate::parts::{empty, within};
+use crate::view::View;
+
+/// The routes of the relay that runs in this process, with their breakers.
+pub(crate) async fn page(view: View) -> Response {
+    let routes = view.source.routes.as_ref().map(pillarbox_routes::Forwarder::status);
+    let live = match &routes {
+        None => empty(
+            "Routes are known to the relay alone",
+            &html! { "This process does not route this outbox's events. Open the console of the relay itself: section " code { "[relay.console]" } " of its file." },
+        ),
+        Some(routes) if routes.is_empty() => {
+            empty("There is no route", &html! { "The relay's file names none for this source." })
+        }
+        Some(routes) => list(&view, routes),
+    };
+    layout::page(&view, Page::Routes, "Routes", &html! {}, &live)
+}
+
+fn list(view: &View, routes: &[RouteStatus]) -> Markup {
+    html! {
+        div.scroll { table.list {
+            caption.sr { "Routes, in the order in which they take events" }
+            thead { tr { th scope="col" { "Route" } th scope="col" { "Broker" } th scope="col" { "State" } th scope="col" { "Problem" } th.num scope="col" { "Paused targets" } } }
+            tbody { @for route in routes { tr {
+                th scope="row" data-label="Route" { (route.route) }
+                td data-label="Broker" { (route.publisher) br; code.id { (route.address) } }
+                td data-label="State" { (state(&route.state)) (probe(view, route)) }
+                td.error data-label="Problem" { (problem(&route.state)) }
+                td.num data-label="Paused targets" { (route.paused_targets) }
+            }
+            @for target in &route.targets { tr.sub {
+                th scope="row" data-label="Target" { "↳ " code { (target.target) } }
+                td {}
+                td data-label="State" { (state(&target.state)) }
+                td.error data-label="Problem" { (problem(&target.state)) }
+                td {}
+            } } } }
+        } }
+    }
+}
+
+/// The button that ends a pause for one try.
+fn probe(view: &View, route: &RouteStatus) -> Markup {
+    let waits = matches!(route.state, RouteState::Paused { next_probe: Some(_), .. });
+    html! {
+        @if waits && view.may_operate() {
+            form.inline method="post" action=(view.href("probe")) {
+                input type="hidden" name="token" value=(view.token());
+                input type="hidden" name="route" value=(route.route);
+                button type="submit" { "Probe now" span.sr { " route " (route.route) } }
+            }
+        }
+    }
+}
+
+fn state(state: &RouteState) -> Markup {
+    let (class, sign, word) = match state {
+        RouteState::Open => ("good", "●", "open".to_owned()),
+        RouteState::Paused { next_probe: Some(pause), .. } => {
+            ("bad", "⏸", format!("paused, tried in {}", within(*pause)))
+        }
+        RouteState::Paused { next_probe: None, .. } => ("warn", "↻", "paused, being tried".to_owned()),
+    };
+    html! { span class={ "badge " (class) } { span aria-hidden="true" { (sign) } " " (word) } }
+}
+
+fn problem(state: &RouteState) -> &str {
+    match state {
+        RouteState::Open => "–",
+        RouteState::Paused { problem, .. } => problem,
+    }
+}

@@ -1,0 +1,41 @@
+use axum::response::Response;
+use maud::{Markup, html};
+
+use crate::layout::{self, Page};
+use crate::mask;
+use crate::parts::empty;
+use crate::source::Setting;
+use crate::view::View;
+
+/// The settings in force, and where each was given.
+pub(crate) async fn page(view: View) -> Response {
+    let settings = &view.source.settings;
+    let live = html! {
+        @if let Ok(store) = view.source.store() {
+            @let info = store.info();
+            dl.facts {
+                dt { "Database" } dd { (info.dialect) " at " code { (info.address) } }
+                dt { "Table" } dd { code { (info.table) } }
+                @if let Some(outbox) = view.source.outbox() { dt { "Mode" } dd { (outbox.mode().name()) } }
+            }
+        }
+        @if settings.is_empty() {
+            (empty("No settings are known here", &html! { "Settings are those of a process that delivers. Open the console in the relay, or mount it in the service." }))
+        } @else { (list(settings)) }
+    };
+    layout::page(&view, Page::Settings, "Settings in force", &html! {}, &live)
+}
+
+fn list(settings: &[Setting]) -> Markup {
+    html! {
+        div.scroll { table.list {
+            caption.sr { "Settings, by their keys" }
+            thead { tr { th scope="col" { "Setting" } th scope="col" { "Value" } th scope="col" { "Given" } } }
+            tbody { @for setting in settings { tr {
+                th scope="row" data-label="Setting" { code { (setting.key) } }
+                td data-label="Value" { code { (mask::shown(&setting.key, &setting.value)) } }
+                td data-label="Given" { @match &setting.origin { Some(origin) => (origin), None => span.faint { "default" } } }
+            } } }
+        } }
+    }
+}

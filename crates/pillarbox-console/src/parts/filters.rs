@@ -1,0 +1,200 @@
+use std::time::Duration;
+
+use maud::{Markup, html};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::row::Status;
+use pillarbox_core::store::{DeadFilter, EventFilter, PendingFilter, PendingState, Store};
+use serde::Deserialize;
+
+use crate::problem::Problem;
+
+/// What is written otherwise in the query of an address.
+const QUERY: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'&').add(b'\'').add(b'+').add(b'<').add(b'=').add(b'>');
+
+/// A filter of the store's with the attributes that are filled in.
+macro_rules! narrowed {
+    ($fields:expr, $filter:expr) => {{
+        let (fields, mut filter) = ($fields, $filter);
+        if let Some(value) = text(&fields.event_type) {
+            filter = filter.event_type(value);
+        }
+        if let Some(value) = text(&fields.aggregate) {
+            filter = filter.aggregate_type(value);
+        }
+        if let Some(value) = text(&fields.tenant) {
+            filter = filter.tenant(value);
+        }
+        if let Some(value) = text(&fields.handler) {
+            filter = filter.handler(value);
+        }
+        if let Some(value) = text(&fields.key) {
+            filter = filter.key(value);
+        }
+        filter
+    }};
+}
+
+/// The word for pending events in any state.
+pub(crate) const PENDING: &str = "pending";
+
+/// A filter of events, as the query of an address holds it. An empty field matches everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Filters {
+    #[serde(rename = "type")]
+    pub(crate) event_type: String,
+    pub(crate) aggregate: String,
+    pub(crate) tenant: String,
+    pub(crate) handler: String,
+    pub(crate) key: String,
+    pub(crate) state: String,
+    pub(crate) error: String,
+    pub(crate) since: String,
+    pub(crate) before: String,
+}
+
+impl Filters {
+    /// The fields that say something, by their names in an address.
+    fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = [
+            ("type", &self.event_type),
+            ("aggregate", &self.aggregate),
+            ("tenant", &self.tenant),
+            ("handler", &self.handler),
+            ("key", &self.key),
+            ("state", &self.state),
+            ("error", &self.error),
+            ("since", &self.since),
+            ("before", &self.before),
+        ];
+        all.into_iter().map(|(name, value)| (name, value.trim())).filter(|(_, value)| !value.is_empty())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fields().next().is_none()
+    }
+
+    /// The query of an address: `type=order.placed&tenant=acme`, with these fields too.
+    pub(crate) fn query(&self, others: &[(&str, &str)]) -> String {
+        let own = self.fields().map(pair);
+        own.chain(others.iter().copied().map(pair)).collect::<Vec<_>>().join("&")
+    }
+
+    /// The filter in words: `type order.placed, tenant acme`.
+    pub(crate) fn words(&self) -> String {
+        let words: Vec<String> = self.fields().map(|(name, value)| format!("{name} {value}")).collect();
+        words.join(", ")
+    }
+
+    /// The fields of a form that sends this filter again.
+    pub(crate) fn hidden(&self) -> Markup {
+        html! { @for (name, value) in self.fields() { input type="hidden" name=(name) value=(value); } }
+    }
+
+    /// The filter of DEAD events, its ages counted back from the database's time.
+    pub(crate) async fn dead(&self, store: &dyn Store) -> Result<DeadFilter, Problem> {
+        let [since, before] = self.moments(store).await?;
+        let filter = DeadFilter { since, before, error: text(&self.error), ..DeadFilter::new() };
+        Ok(narrowed!(self, filter))
+    }
+
+    /// True if it is about pending events alone, which are listed in the order of the table.
+    pub(crate) fn is_pending(&self) -> bool {
+        let state = self.state.trim();
+        state == PENDING || PendingState::ALL.into_iter().any(|pending| pending.name() == state)
+    }
+
+    /// The filter of events of any state, its ages counted back from the database's time.
+    pub(crate) async fn any(&self, store: &dyn Store) -> Result<EventFilter, Problem> {
+        let status = match text(&self.state).as_deref() {
+            None => None,
+            Some("done") => Some(Status::Done),
+            Some("dead") => Some(Status::Dead),
+            Some(_) => return Err(Problem::bad("`state` is no state of an event; choose one of the list")),
+        };
+        let [since, before] = self.moments(store).await?;
+        let filter = EventFilter { status, since, before, error: text(&self.error), ..EventFilter::new() };
+        Ok(narrowed!(self, filter))
+    }
+
+    /// The moments between which an event was given up, or written.
+    async fn moments(&self, store: &dyn Store) -> Result<[Option<Timestamp>; 2], Problem> {
+        let moments = [moment(&self.since, "since")?, moment(&self.before, "before")?];
+        let ages = moments.iter().any(|moment| matches!(moment, Some(Moment::Ago(_))));
+        let now = if ages { store.now().await? } else { Timestamp::from_micros(0) };
+        Ok(moments.map(|moment| match moment? {
+            Moment::Ago(age) => Some(now.minus(age)),
+            Moment::At(time) => Some(time),
+        }))
+    }
+
+    /// The filter of pending events.
+    pub(crate) fn pending(&self) -> Result<PendingFilter, Problem> {
+        let wrong = || Problem::bad("`state` is none of pending, new, delayed and retrying; choose one of these");
+        let state = match text(&self.state).filter(|state| state != PENDING) {
+            None => None,
+            Some(name) => Some(PendingState::ALL.into_iter().find(|state| state.name() == name).ok_or_else(wrong)?),
+        };
+        Ok(narrowed!(self, PendingFilter { state, ..PendingFilter::new() }))
+    }
+}
+
+/// A field of an address, as it is written in one.
+fn pair((name, value): (&str, &str)) -> String {
+    format!("{name}={}", utf8_percent_encode(value, QUERY))
+}
+
+fn text(field: &str) -> Option<String> {
+    Some(field.trim()).filter(|field| !field.is_empty()).map(str::to_owned)
+}
+
+/// A time as people write it.
+#[derive(Debug, PartialEq, Eq)]
+enum Moment {
+    Ago(Duration),
+    At(Timestamp),
+}
+
+fn moment(field: &str, name: &str) -> Result<Option<Moment>, Problem> {
+    let Some(text) = text(field) else { return Ok(None) };
+    if let Ok(age) = humantime::parse_duration(&text) {
+        return Ok(Some(Moment::Ago(age)));
+    }
+    // A date without a time of day, and one without seconds.
+    let forms = [text.clone(), format!("{text}:00"), format!("{text} 00:00:00")];
+    let time = forms.iter().find_map(|form| humantime::parse_rfc3339_weak(form).ok());
+    let wrong = || {
+        Problem::bad(format!(
+            "`{name}` is neither an age, such as `2h`, nor a time in UTC, such as `2026-05-01 08:00`; write one of these"
+        ))
+    };
+    time.map(|time| Some(Moment::At(time.into()))).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_told_in_an_address_and_in_words() {
+        let filter =
+            Filters { event_type: "order placed&".to_owned(), tenant: " acme ".to_owned(), ..Filters::default() };
+        assert_eq!(filter.query(&[("after", "7")]), "type=order%20placed%26&tenant=acme&after=7");
+        assert_eq!(filter.words(), "type order placed&, tenant acme");
+        assert!(Filters::default().is_empty() && !filter.is_empty());
+    }
+
+    #[test]
+    fn moments_are_ages_or_times() {
+        let at = |text: &str| moment(text, "since").ok().flatten();
+        assert_eq!(at("2h"), Some(Moment::Ago(Duration::from_secs(7_200))));
+        let day = 86_400_000_000;
+        assert_eq!(at("1970-01-02"), Some(Moment::At(Timestamp::from_micros(day))));
+        assert_eq!(at("1970-01-02 00:01"), Some(Moment::At(Timestamp::from_micros(day + 60_000_000))));
+        assert_eq!(at("1970-01-02T00:00:01"), Some(Moment::At(Timestamp::from_micros(day + 1_000_000))));
+        assert_eq!(at(" "), None);
+        assert!(moment("yesterday", "since").is_err());
+    }
+}

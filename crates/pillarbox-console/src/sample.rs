@@ -1,0 +1,260 @@
+//! Figures of the last hour, in the memory of this process.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use pillarbox_core::clock::{Clock as _, SystemClock, Timestamp};
+use pillarbox_core::lock::Mutex;
+use pillarbox_core::store::{Backlog, NodeStatus, Store};
+use serde::Serialize;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::app::Sources;
+use crate::source::Source;
+
+/// The time between two samples of a source.
+const EVERY: Duration = Duration::from_secs(5);
+/// Samples that are kept of a source: an hour.
+const KEPT: usize = 720;
+/// The time that a source may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The share of its time that a source may spend on answering, as a divisor: a table with millions of pending rows is counted less
+/// often.
+const SHARE: u32 = 20;
+
+/// The time over which the figures of now are told.
+const MINUTE: Duration = Duration::from_secs(60);
+/// The time over which each point of a plot is told: nodes write their figures with each renewal of their lease, which is several seconds.
+const SMOOTHED: Duration = Duration::from_secs(30);
+
+/// The figures of a source at one moment.
+#[derive(Debug, Clone)]
+pub(crate) struct Sample {
+    pub(crate) at: Timestamp,
+    /// The figures; the problem if the database did not answer.
+    pub(crate) figures: Result<Figures, String>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Figures {
+    pub(crate) backlog: Backlog,
+    pub(crate) nodes: Vec<NodeStatus>,
+}
+
+/// What all nodes have done between two samples.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rates {
+    /// Events delivered a second.
+    pub(crate) delivered: f64,
+    /// Attempts that failed, a second.
+    pub(crate) failed: f64,
+}
+
+/// The samples of all sources.
+#[derive(Debug, Default)]
+pub(crate) struct Samples(Mutex<HashMap<String, Ring>>);
+
+#[derive(Debug, Default)]
+struct Ring {
+    samples: VecDeque<Sample>,
+    /// Not asked before.
+    next: Option<Instant>,
+}
+
+/// The columns of the plots. `None` where a figure is not known.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Series {
+    /// Seconds since 1970.
+    at: Vec<i64>,
+    /// Events delivered a second.
+    rate: Vec<Option<f64>>,
+    /// Attempts that failed, a second.
+    failures: Vec<Option<f64>>,
+    /// Seconds that the oldest due event waits.
+    lag: Vec<Option<f64>>,
+    /// Seconds from commit to delivery, the median of the slowest node.
+    p50: Vec<Option<f64>>,
+    /// The same, the 99th percentile.
+    p99: Vec<Option<f64>>,
+    due: Vec<Option<u64>>,
+    dead: Vec<Option<u64>>,
+}
+
+impl Samples {
+    /// Samples all sources for ever.
+    pub(crate) async fn keep(&self, sources: Sources) {
+        loop {
+            let now = sources();
+            self.0.lock().retain(|name, _| now.iter().any(|source| source.name() == name));
+            for source in now {
+                let is_due = self
+                    .0
+                    .lock()
+                    .get(source.name())
+                    .and_then(|ring| ring.next)
+                    .is_none_or(|next| next <= Instant::now());
+                if is_due {
+                    self.take(&source).await;
+                }
+            }
+            sleep(EVERY / 5).await;
+        }
+    }
+
+    /// Takes a sample.
+    pub(crate) async fn take(&self, source: &Source) {
+        let began = Instant::now();
+        let figures = match source.store() {
+            Err(problem) => Err(problem.to_owned()),
+            Ok(store) => match timeout(PATIENCE, figures(store)).await {
+                Ok(figures) => figures,
+                Err(_elapsed) => Err("the database did not answer within five seconds".to_owned()),
+            },
+        };
+        let mut all = self.0.lock();
+        let ring = all.entry(source.name().to_owned()).or_default();
+        ring.next = Some(began + EVERY.max(began.elapsed() * SHARE));
+        if ring.samples.len() >= KEPT {
+            ring.samples.pop_front();
+        }
+        ring.samples.push_back(Sample { at: SystemClock.now(), figures });
+    }
+
+    /// The last sample of a source.
+    pub(crate) fn last(&self, source: &str) -> Option<Sample> {
+        self.0.lock().get(source)?.samples.back().cloned()
+    }
+
+    /// The rates over the last minute; `None` if no node tells what it does.
+    pub(crate) fn rates(&self, source: &str) -> Option<Rates> {
+        let all = self.0.lock();
+        let samples = &all.get(source)?.samples;
+        rates(samples, samples.len().checked_sub(1)?, MINUTE)
+    }
+
+    pub(crate) fn series(&self, source: &str) -> Series {
+        let all = self.0.lock();
+        let mut series = Series::default();
+        let Some(ring) = all.get(source) else { return series };
+        for (place, sample) in ring.samples.iter().enumerate() {
+            let figures = sample.figures.as_ref().ok();
+            let rates = rates(&ring.samples, place, SMOOTHED);
+            series.at.push(sample.at.as_micros() / 1_000_000);
+            series.rate.push(rates.map(|rates| rates.delivered));
+            series.failures.push(rates.map(|rates| rates.failed));
+            let lag = |backlog: &Backlog| backlog.oldest_due.unwrap_or_default().as_secs_f64();
+            series.lag.push(figures.map(|figures| lag(&figures.backlog)));
+            let [p50, p99] = figures.map(Figures::latency).unwrap_or_default();
+            series.p50.push(p50.map(|time| time.as_secs_f64()));
+            series.p99.push(p99.map(|time| time.as_secs_f64()));
+            series.due.push(figures.map(|figures| figures.backlog.due));
+            series.dead.push(figures.map(|figures| figures.backlog.dead));
+        }
+        series
+    }
+}
+
+impl Figures {
+    /// The median and the 99th percentile of the slowest node that delivers.
+    pub(crate) fn latency(&self) -> [Option<Duration>; 2] {
+        let alive = || self.nodes.iter().filter(|node| node.lease_left.is_some()).filter_map(|node| node.figures);
+        [
+            alive().filter_map(|figures| figures.latency_p50).max(),
+            alive().filter_map(|figures| figures.latency_p99).max(),
+        ]
+    }
+}
+
+/// The rates between the sample at `last` and the first one at most `span` before it.
+fn rates(samples: &VecDeque<Sample>, last: usize, span: Duration) -> Option<Rates> {
+    let until = samples.get(last)?;
+    let earlier = samples.range(..last).rev().take_while(|sample| until.at.since(sample.at) <= span);
+    per_second(earlier.last()?, until)
+}
+
+/// What the nodes of both samples have done between them. A node that has joined since is left out: what it did before is not known.
+fn per_second(before: &Sample, after: &Sample) -> Option<Rates> {
+    let seconds = after.at.since(before.at).as_secs_f64();
+    let (first, last) = (before.figures.as_ref().ok()?, after.figures.as_ref().ok()?);
+    let (mut delivered, mut failed, mut is_told) = (0, 0, false);
+    for node in &last.nodes {
+        let earlier = first.nodes.iter().find(|other| other.node == node.node).and_then(|other| other.figures);
+        if let Some((earlier, later)) = earlier.zip(node.figures) {
+            delivered += later.delivered.saturating_sub(earlier.delivered);
+            failed += later.failed.saturating_sub(earlier.failed);
+            is_told = true;
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    let rate = |count: u64| count as f64 / seconds;
+    (is_told && seconds > 0.0).then(|| Rates { delivered: rate(delivered), failed: rate(failed) })
+}
+
+async fn figures(store: &dyn Store) -> Result<Figures, String> {
+    let backlog = store.backlog().await.map_err(|error| error.to_string())?;
+    let nodes = store.nodes().await.map_err(|error| error.to_string())?;
+    Ok(Figures { backlog, nodes })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pillarbox_core::ownership::NodeId;
+    use pillarbox_core::store::NodeFigures;
+    use pillarbox_memory::MemoryStore;
+
+    use super::*;
+
+    fn sample(seconds: i64, nodes: &[(&str, u64)]) -> Sample {
+        let node = |(name, delivered): &(&str, u64)| NodeStatus {
+            node: NodeId::from_stored(name),
+            mode: "multi_node".to_owned(),
+            started_at: Timestamp::from_micros(0),
+            lease_left: Some(Duration::from_secs(10)),
+            expires_at: Timestamp::from_micros(0),
+            lease: None,
+            partitions: 0,
+            figures: Some(NodeFigures { delivered: *delivered, failed: 1, ..NodeFigures::default() }),
+        };
+        let figures = Figures { backlog: Backlog::default(), nodes: nodes.iter().map(node).collect() };
+        Sample { at: Timestamp::from_micros(seconds * 1_000_000), figures: Ok(figures) }
+    }
+
+    #[test]
+    fn a_rate_is_that_of_the_nodes_of_both_samples() {
+        let delivered = |first: &Sample, last: &Sample| per_second(first, last).map(|rates| rates.delivered);
+        let first = sample(10, &[("a", 100), ("b", 7)]);
+        assert_eq!(delivered(&first, &sample(15, &[("a", 150), ("b", 7)])), Some(10.0));
+        assert_eq!(delivered(&first, &sample(15, &[("a", 150), ("c", 900)])), Some(10.0), "one has joined");
+        assert_eq!(delivered(&first, &sample(15, &[("c", 900)])), None, "nobody tells");
+        assert_eq!(delivered(&first, &sample(10, &[("a", 150)])), None, "no time has passed");
+    }
+
+    #[test]
+    fn a_rate_is_told_over_its_span() {
+        let samples: VecDeque<Sample> =
+            (0..20).map(|step| sample(step * 5, &[("a", if step < 18 { 0 } else { 60 })])).collect();
+        assert_eq!(rates(&samples, 19, MINUTE).map(|rates| rates.delivered), Some(1.0));
+        assert_eq!(rates(&samples, 19, SMOOTHED).map(|rates| rates.delivered), Some(2.0));
+        assert_eq!(rates(&samples, 0, SMOOTHED), None);
+    }
+
+    #[tokio::test]
+    async fn samples_are_bounded() {
+        let (samples, source) = (Samples::default(), Source::of_store("shop", Arc::new(MemoryStore::new())));
+        for _ in 0..=KEPT {
+            samples.take(&source).await;
+        }
+        assert_eq!(samples.series("shop").at.len(), KEPT);
+        assert!(samples.last("shop").is_some_and(|sample| sample.figures.is_ok()) && samples.last("other").is_none());
+    }
+
+    #[tokio::test]
+    async fn a_source_that_is_away_says_why() {
+        let (samples, source) = (Samples::default(), Source::away("shop", "no route to the host"));
+        samples.take(&source).await;
+        let last = samples.last("shop").expect("a sample");
+        assert_eq!(last.figures.map(|_| ()), Err("no route to the host".to_owned()));
+    }
+}

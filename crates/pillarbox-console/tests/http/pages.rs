@@ -1,0 +1,276 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::http::StatusCode;
+use pillarbox_console::{Access, Console, Examination, Examine, Finding, Role, Setting, Source};
+use pillarbox_core::handle::Delivery;
+use pillarbox_core::store::Upkeep as _;
+use pillarbox_engine::run::Outbox;
+use pillarbox_memory::MemoryStore;
+
+use crate::site::{Site, event, source, write, write_dead};
+
+const PAGES: [&str; 9] = ["overview", "events", "dead", "keys", "nodes", "routes", "settings", "doctor", "audit"];
+
+/// What no page may hold: the content policy forbids it, so that a browser would leave it out.
+fn assert_nothing_inline(page: &str, html: &str) {
+    for part in [" style=", "<style", " onclick=", "javascript:", "<script>", "src=\"http", "href=\"http"] {
+        assert!(!html.contains(part), "{page} holds `{part}`");
+    }
+}
+
+#[tokio::test]
+async fn each_page_says_what_to_do_where_nothing_is() {
+    let site = Site::open(&MemoryStore::new());
+    for page in PAGES {
+        let answer = site.get(&format!("/s/shop/{page}")).await;
+        assert_eq!(answer.status, StatusCode::OK, "{page}");
+        assert!(
+            answer.body.contains("aria-current=\"page\"") && answer.body.contains("class=\"empty\"")
+                || page == "overview",
+            "{page}: {}",
+            answer.body
+        );
+        assert_nothing_inline(page, &answer.body);
+    }
+    for path in ["/s/other/overview", "/s/shop/nowhere", "/s/shop/event/17", "/s/shop/job/1"] {
+        let answer = site.get(path).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
+        assert!(answer.body.contains("console.css"), "it looks like the others: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn dead_events_are_shown_filtered_and_paged() {
+    let store = MemoryStore::new();
+    write_dead(&store, (0..120).map(|number| event(if number % 40 == 0 { "order.paid" } else { "order.placed" })))
+        .await;
+    let site = Site::open(&store);
+    let mut path = "/s/shop/dead?type=order.placed".to_owned();
+    let mut rows = Vec::new();
+    loop {
+        let page = site.get(&path).await.body;
+        assert_nothing_inline(&path, &page);
+        let on_page = page.matches("id=\"row-").count();
+        assert!(on_page <= 50 && page.contains("the card &lt;b&gt;was&lt;/b&gt; declined"), "{page}");
+        rows.push(on_page);
+        let Some((before, _)) = page.split_once("\" rel=\"next\"") else { break };
+        let link = before.rsplit_once("href=\"../../").expect("a link").1.replace("&amp;", "&");
+        path = format!("/{link}");
+    }
+    assert_eq!(rows, [50, 50, 17]);
+    let none = site.get("/s/shop/dead?type=no.such").await.body;
+    assert!(none.contains("No DEAD event matches"), "{none}");
+    let wrong = site.get("/s/shop/dead?since=yesterday").await;
+    assert!(
+        wrong.status == StatusCode::BAD_REQUEST && wrong.body.contains("`since` is neither an age"),
+        "{}",
+        wrong.body
+    );
+}
+
+#[tokio::test]
+async fn an_event_is_shown_with_all_there_is_and_without_secrets() {
+    let store = MemoryStore::new();
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let sent =
+        event("order.placed").key("k-1").header("traceparent", trace).header("authorization", "Bearer hunter2-header");
+    write_dead(&store, [sent]).await;
+    let seq = store.inspect().rows()[0].seq;
+    let console = Console::new(Access::loopback(Role::Operate)).source(source(&store));
+    let site = Site::new(console.clone().trace_link("https://traces.example/{trace_id}"));
+    let page = site.get(&format!("/s/shop/event/{seq}")).await.body;
+    for part in [
+        "k-1",
+        "<span class=\"jn\">12.50</span>",
+        "href=\"https://traces.example/0af7651916cd43dd8448eb211c80319c\"",
+        "the card",
+        "pillarbox dead replay --seq",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("hunter2"), "{page}");
+
+    let masked = Site::new(console.clone().mask_payloads(true)).get(&format!("/s/shop/event/{seq}")).await.body;
+    assert!(masked.contains("masks payloads") && !masked.contains("12.50"), "{masked}");
+    let unlinked =
+        Site::new(console.trace_link("javascript:{trace_id}")).get(&format!("/s/shop/event/{seq}")).await.body;
+    assert!(!unlinked.contains("javascript:"), "{unlinked}");
+}
+
+#[tokio::test]
+async fn payloads_of_any_kind_are_shown_as_they_are_and_bounded() {
+    let store = MemoryStore::new();
+    let bytes = event("photo.taken").payload_bytes("image/png", vec![0x89, b'P', b'N', b'G', 0xff]);
+    let long = event("book.written").payload_json(format!("\"{}\"", "x".repeat(70_000)));
+    let text = event("note.taken").payload_bytes("text/plain", "</pre><script>alert(1)</script>");
+    write(&store, [bytes, long, text]).await;
+    let site = Site::open(&store);
+    let seqs: Vec<i64> = store.inspect().rows().iter().map(|row| row.seq).collect();
+    let page = async |seq: i64| site.get(&format!("/s/shop/event/{seq}")).await.body;
+    assert!(page(seqs[0]).await.contains("89 50 4e 47 ff"), "hexadecimal");
+    let long = page(seqs[1]).await;
+    assert!(long.contains("70,002 bytes") && !long.contains("xxxxxxxx"), "too long");
+    let text = page(seqs[2]).await;
+    assert!(text.contains("&lt;script&gt;alert(1)") && !text.contains("<script>alert"), "{text}");
+}
+
+#[tokio::test]
+async fn an_event_is_found_by_its_id_and_by_its_row() {
+    let store = MemoryStore::new();
+    write(&store, [event("order.placed").id("order-17")]).await;
+    let seq = store.inspect().rows()[0].seq;
+    let site = Site::open(&store);
+    for find in ["order-17".to_owned(), seq.to_string(), format!("%20{seq}%20")] {
+        let answer = site.get(&format!("/s/shop/events?find={find}")).await;
+        assert_eq!(
+            (answer.status, answer.header("location")),
+            (StatusCode::SEE_OTHER, &*format!("event/{seq}")),
+            "{find}"
+        );
+    }
+    let none = site.get("/s/shop/events?find=%3Cb%3Enone").await.body;
+    assert!(none.contains("&lt;b&gt;none") && !none.contains("<b>none"), "{none}");
+}
+
+#[tokio::test]
+async fn events_of_any_state_are_listed_and_filtered() {
+    let store = MemoryStore::new();
+    write_dead(&store, [event("order.paid")]).await;
+    let later = event("order.due").deliver_after(Duration::from_secs(3_600));
+    write(&store, [event("order.placed").key("a"), later]).await;
+    let site = Site::open(&store);
+    for (query, types) in [
+        ("", [true, true, true]),
+        ("?state=pending", [true, true, false]),
+        ("?state=delayed", [false, true, false]),
+        ("?key=a", [true, false, false]),
+        ("?state=new&key=", [true, false, false]),
+        ("?state=dead", [false, false, true]),
+        ("?error=declined&since=1h", [false, false, true]),
+        ("?state=done", [false, false, false]),
+    ] {
+        let page = site.get(&format!("/s/shop/events{query}")).await.body;
+        let found = ["order.placed<br>", "order.due<br>", "order.paid<br>"].map(|part| page.contains(part));
+        assert_eq!(found, types, "{query}");
+        assert_eq!(
+            page.contains("do=cancel"),
+            query.contains("state=pending") || query.contains("delayed") || query.contains("new"),
+            "{query}"
+        );
+    }
+    assert_eq!(site.get("/s/shop/events?state=lost").await.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_search_that_reads_its_bound_says_how_far_back_and_goes_on() {
+    let store = MemoryStore::new();
+    write(&store, (0..10_050).map(|number| event(if number == 0 { "order.first" } else { "order.placed" }))).await;
+    let site = Site::open(&store);
+    let page = site.get("/s/shop/events?type=order.first").await.body;
+    assert!(page.contains("Searched back to") && !page.contains("order.first<br>"), "{page}");
+    let (before, _) = page.split_once("\" rel=\"next\"").expect("a next page");
+    let next = before.rsplit_once("href=\"../../").expect("a link").1.replace("&amp;", "&");
+    let page = site.get(&format!("/{next}")).await.body;
+    assert!(page.contains("order.first<br>") && !page.contains("Searched back to"), "{page}");
+}
+
+#[tokio::test]
+async fn settings_say_where_they_came_from_and_no_secret() {
+    let setting = |key: &str, value: &str, origin: Option<&str>| Setting {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        origin: origin.map(str::to_owned),
+    };
+    let source = source(&MemoryStore::new()).settings([
+        setting("claim.max_interval", "500ms", Some("relay.toml, line 7")),
+        setting("dispatch.workers", "32", None),
+        setting("store.password", "hunter2", None),
+    ]);
+    let site = Site::new(Console::new(Access::loopback(Role::Read)).source(source));
+    let page = site.get("/s/shop/settings").await.body;
+    for part in ["claim.max_interval", "500ms", "relay.toml, line 7", "dispatch.workers", "default"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("hunter2"), "{page}");
+}
+
+#[tokio::test]
+async fn a_source_that_is_away_says_why_and_the_others_are_shown() {
+    let console = Console::new(Access::loopback(Role::Read)).source(source(&MemoryStore::new()));
+    let site = Site::new(console.source(Source::away("billing", "no route to <host>")));
+    let dead = site.get("/s/billing/dead").await;
+    assert!(
+        dead.status == StatusCode::SERVICE_UNAVAILABLE && dead.body.contains("no route to &lt;host&gt;"),
+        "{}",
+        dead.body
+    );
+    let shop = site.get("/s/shop/overview").await.body;
+    assert!(shop.contains("<option value=\"billing\">"), "{shop}");
+    let go = site.get("/go?source=billing&page=dead").await;
+    assert_eq!((go.status, go.header("location")), (StatusCode::SEE_OTHER, "s/billing/dead"));
+    assert_eq!(site.get("/go?source=//evil.example&page=x").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn the_map_of_partitions_names_each_owner() {
+    let store = MemoryStore::new();
+    let site = Site::open(&store);
+    let started = async || {
+        let handler = async |_: Delivery| {};
+        Outbox::partitioned(store.clone()).handle_all(handler).start().await.expect("starts")
+    };
+    let nodes = [started().await, started().await];
+    let owned = async || store.partition_owners().await.expect("owners");
+    let shared = async {
+        while owned().await.len() < 256 || store.nodes().await.expect("nodes").iter().any(|node| node.partitions != 128)
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), shared).await.expect("they share");
+    let page = site.get("/s/shop/nodes").await.body;
+    assert_eq!([">A</li>", ">B</li>", ">×</li>"].map(|mark| page.matches(mark).count()), [128, 128, 0], "{page}");
+    for node in nodes {
+        node.shutdown().await;
+    }
+}
+
+/// Finds one thing, and counts how often it is asked.
+struct Pinned(Arc<AtomicUsize>);
+
+#[async_trait]
+impl Examine for Pinned {
+    async fn examine(&self) -> Examination {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let finding = Finding {
+            code: "snapshot-pinned".to_owned(),
+            is_severe: true,
+            cause: "an open transaction keeps old rows".to_owned(),
+            evidence: "pid 17 since <1 h>".to_owned(),
+            remedy: "end it".to_owned(),
+            command: Some("select pg_terminate_backend(17)".to_owned()),
+        };
+        let not_checked = vec![("replication".to_owned(), "the privilege is missing".to_owned())];
+        Examination { findings: vec![finding], not_checked, healthy: 12 }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn findings_are_shown_and_asked_for_once_a_minute() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let source = source(&MemoryStore::new()).examined_by(Pinned(Arc::clone(&asked)));
+    let site = Site::new(Console::new(Access::loopback(Role::Read)).source(source));
+    for _ in 0..3 {
+        let page = site.get("/s/shop/doctor").await.body;
+        for part in ["snapshot-pinned", "pid 17 since &lt;1 h&gt;", "end it", "the privilege is missing", "12 checks"] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    tokio::time::advance(Duration::from_secs(60)).await;
+    site.get("/s/shop/doctor").await;
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+}
