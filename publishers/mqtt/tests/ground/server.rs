@@ -67,7 +67,7 @@ async fn a_body_beyond_a_limit_that_is_not_told_is_refused_and_nothing_else() ->
     for (place, receipt) in
         receipts.iter().enumerate().filter(|(place, _)| *place != 1).chain(others.iter().enumerate())
     {
-        let fine = receipt.as_ref().map_or_else(|error| error.kind() == Unavailable, |()| true);
+        let fine = receipt.as_ref().map_or_else(|error| error.kind() == Unavailable, |_| true);
         assert!(fine, "{place}: {receipt:?}");
     }
     batch.remove(1);
