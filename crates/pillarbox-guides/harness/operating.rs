@@ -28,6 +28,7 @@ mod pages {
     async fn serve(settings: Settings) -> Result<(), BoxError> {
         //~ docs/metrics.md ~ let metrics = Metrics::install()?;
         let _: (Router, Router) = (internal, public);
+        outbox.shutdown().await;
         Ok(())
     }
 }

@@ -60,6 +60,7 @@ impl Collector {
         let endpoint = format!("http://{}", listener.local_addr().expect("its address"));
         let kept = Arc::<Kept>::default();
         let router = Router::new().route("/v1/traces", post(collect)).with_state(Arc::clone(&kept));
+        #[expect(clippy::disallowed_methods, reason = "the collector stops it when it is dropped")]
         let server = tokio::spawn(async { axum::serve(listener, router).into_future().await.expect("serves") });
         Self { endpoint, kept, _server: AbortOnDropHandle::new(server) }
     }

@@ -14,6 +14,7 @@
 mod orders;
 mod traces;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -31,7 +32,8 @@ async fn main() -> ExitCode {
     let provider = match traces::install() {
         Ok(provider) => provider,
         Err(error) => {
-            eprintln!("traces cannot be sent: {error}");
+            // There is no log yet.
+            let _ = writeln!(std::io::stderr(), "traces cannot be sent: {error}");
             return ExitCode::FAILURE;
         }
     };

@@ -71,7 +71,7 @@ async fn judge(session: &Arc<Session>, targets: &[String]) -> Vec<Checked> {
                 Err(problem) => unknown.push(format!("queue {}: {problem}", route.key)),
             },
             Ok(route) => {
-                unknown.push(format!("exchange {}: AMQP does not tell which queues it leads to", route.exchange))
+                unknown.push(format!("exchange {}: AMQP does not tell which queues it leads to", route.exchange));
             }
             Err(error) => unknown.push(format!("{target}: {error}")),
         }

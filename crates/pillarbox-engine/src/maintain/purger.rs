@@ -90,8 +90,8 @@ impl Purger {
             };
             // By themselves: a node that may not delete from these tables, as its privileges are of a release before, purges its events all
             // the same.
-            told_once(self.purge_inbox().await, "old messages of the inbox", &mut inbox_failed);
-            told_once(self.purge_audit().await, "old entries of the audit table", &mut audit_failed);
+            told_once(&self.purge_inbox().await, "old messages of the inbox", &mut inbox_failed);
+            told_once(&self.purge_audit().await, "old entries of the audit table", &mut audit_failed);
         }
     }
 
@@ -137,8 +137,8 @@ impl Purger {
 }
 
 /// Logs the first failure of several in a row.
-fn told_once(purged: Result<(), StoreError>, what: &str, failed: &mut bool) {
-    if let Err(error) = &purged
+fn told_once(purged: &Result<(), StoreError>, what: &str, failed: &mut bool) {
+    if let Err(error) = purged
         && !*failed
     {
         tracing::warn!(%error, "{what} cannot be purged; trying again next time");

@@ -81,7 +81,7 @@ impl Broker {
         }
         world.database.story.tell("broker", format_args!("{self} takes e{event}"));
         world.database.checker().confirmed(event);
-        Ok((event % 2 == 0).then(|| format!("{self}/{event}")))
+        Ok(event.is_multiple_of(2).then(|| format!("{self}/{event}")))
     }
 }
 

@@ -232,7 +232,11 @@ async fn writers_go_on_while_indexes_are_built() {
         migrated.expect("migrates when the writer has ended");
         assert!(longest < LONGEST, "{longest:?}");
         let after = db.indexes(&db.schema).await;
-        assert_eq!(after.len(), before.len() + 9, "five of events, two of the inbox, and one each of the audit and the pauses: {after:?}");
+        assert_eq!(
+            after.len(),
+            before.len() + 9,
+            "five of events, two of the inbox, and one each of the audit and the pauses: {after:?}"
+        );
         assert!(before.iter().all(|index| after.contains(index)), "and leaves those of the release before: {after:?}");
         assert!(after.iter().any(|index| index.contains("new_due_idx") && index.contains("aside")), "{after:?}");
     })
