@@ -13,7 +13,7 @@ mod blocks;
 use blocks::{Block, blocks, pages, root};
 
 /// Programs of others. What they are told is theirs to judge.
-const OTHERS: [&str; 24] = [
+const OTHERS: [&str; 25] = [
     "apt-get",
     "bash",
     "chmod",
@@ -24,6 +24,7 @@ const OTHERS: [&str; 24] = [
     "kafka-topics.sh",
     "kcat",
     "kubectl",
+    "openssl",
     "mosquitto_sub",
     "nats",
     "nats-server",
