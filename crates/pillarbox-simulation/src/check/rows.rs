@@ -151,10 +151,14 @@ impl Checker {
         let calls = self.calls.of(before.event, before.handler);
         let becomes = after.map(|after| after.status);
         match &verdict.change {
-            Becomes::Done | Becomes::Rescued { .. } | Becomes::Remove if !calls.is_handled() => {
+            Becomes::Done | Becomes::DeliveredAs(_) | Becomes::Rescued { .. } | Becomes::Remove
+                if !calls.is_handled() =>
+            {
                 Err(("I9", "an event is DONE, and no call of its handler made it so".to_owned()))
             }
-            Becomes::Done | Becomes::Rescued { .. } if becomes == Some(Status::Done) => Ok(()),
+            Becomes::Done | Becomes::DeliveredAs(_) | Becomes::Rescued { .. } if becomes == Some(Status::Done) => {
+                Ok(())
+            }
             Becomes::Remove if becomes.is_none() => Ok(()),
             Becomes::Retry { attempts, .. }
             | Becomes::Hold { attempts, .. }
