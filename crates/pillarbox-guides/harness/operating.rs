@@ -42,3 +42,19 @@ mod once {
         Ok(())
     }
 }
+
+mod console {
+    use pillarbox::Outbox;
+    use pillarbox_console::{Access, Console, Role, Source, User};
+
+    #[derive(Clone)]
+    struct Employee {
+        mail: String,
+        is_on_call: bool,
+    }
+
+    fn serve(outbox: Outbox) -> axum::Router {
+        //~ docs/console.md ~ let access = Access::decided_by(
+        service
+    }
+}

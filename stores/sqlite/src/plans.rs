@@ -85,7 +85,7 @@ const OF_EVENTS: [(&str, &[&str]); 36] = [
 /// Statements on other tables, which hold a few rows.
 const OF_OTHERS: &str = "action_end action_record actions actions_purge intervene intervened leave_partitions migration_compatible migration_names migration_ours migration_version \
                          node_alive node_evict node_lease node_leave node_registered node_renew nodes owner_free owner_is \
-                         owner_probe owner_take pause_ended pause_found pauses reclaim_probe resume share_give share_seen share_take statistics_there";
+                         owner_probe owner_take partition_owners pause_ended pause_found pauses reclaim_probe resume share_give share_seen share_take statistics_there";
 /// Statements without a plan: they insert values, read no table, or are of a table that only `ANALYZE` makes.
 const WITHOUT_A_PLAN: &str = "node_join now pause_write statistics_forget";
 

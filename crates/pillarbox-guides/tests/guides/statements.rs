@@ -23,7 +23,8 @@ async fn sql_runs() {
     PostgresStore::connect(&url).await.expect("connected").migrate().await.expect("migrated");
 
     // Roles are the server's, so they end with the transaction, as all that a block does.
-    let roles: String = ["relay", "shop", "billing", "store"].map(|role| format!("create role {role};")).concat();
+    let roles: String =
+        ["relay", "operator", "shop", "billing", "store"].map(|role| format!("create role {role};")).concat();
     for Block { page, line, text, .. } in all(Class::Run, "sql") {
         let whole = format!("begin; set local search_path = {SCHEMA}; {roles}\n{text}\n; rollback");
         if let Err(error) = client.batch_execute(&whole).await {

@@ -44,7 +44,7 @@ fn a_value_of_another_type_is_told_by_line_section_and_key() {
         ("[relay]\nlisten = 9464\n", "`listen`: expected text in quotes, found a whole number"),
         (
             "[relay]\nlisden = \"127.0.0.1:9464\"\n",
-            "expected one of `listen`, `on_unavailable`, `batch`, `unrouted`; did you mean `listen`?",
+            "expected one of `listen`, `on_unavailable`, `batch`, `unrouted`, `console`; did you mean `listen`?",
         ),
         ("[relai]\n", "unknown section `relai`; did you mean `relay`? there are [relay]"),
         (
