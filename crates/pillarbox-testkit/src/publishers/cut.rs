@@ -10,7 +10,7 @@ use super::{Link, PublisherHarness};
 use crate::run::Outcome;
 
 /// The limit of a publisher whose broker is not expected to answer.
-const LIMIT: Duration = Duration::from_secs(2);
+const LIMIT: Duration = Duration::from_secs(4);
 /// Longer than clients that connect again by themselves pause between two attempts.
 const GRACE: Duration = Duration::from_secs(6);
 
