@@ -8,7 +8,7 @@ use crate::examine::Examinations;
 use crate::sample::Samples;
 use crate::source::Source;
 
-/// What all requests share. Cheap to clone.
+/// The state that all requests share. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct App(Arc<Inner>);
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{Ended, pillarbox, run, send, sqlite};
 
-/// What the console answers to this host.
+/// The console's answers to this host.
 fn ask(address: &str, path: &str, headers: &str) -> String {
     let host = address.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = TcpStream::connect(host).expect("connects");

@@ -47,7 +47,7 @@ const RECORDER: &str = "#!/bin/bash\nprintf '%s\\n' \"${0##*/}\" \"$@\" '' >>\"$
 /// The shell that `bash` names in a block must not be the one that runs it.
 const SHELL: &str = "/bin/bash";
 
-/// What our programs were told by a block, if it names no program that there is not.
+/// The arguments that a block gives our programs; an error if it names an unknown program.
 fn told(block: &Block) -> Result<Vec<Vec<String>>, String> {
     let folder = tempfile::tempdir().expect("a folder");
     let programs = folder.path().join("programs");
@@ -91,7 +91,7 @@ fn told(block: &Block) -> Result<Vec<Vec<String>>, String> {
     Ok(commands.collect())
 }
 
-/// What is wrong with a command line of ours: asked for its help at the end, the parser reads all that stands before.
+/// The complaint about a command line of ours: asked for help at the end, the parser reads all that stands before.
 fn refused(arguments: &[String]) -> Option<String> {
     let mut arguments = arguments.to_vec();
     arguments.push("--help".to_owned());
@@ -99,7 +99,7 @@ fn refused(arguments: &[String]) -> Option<String> {
     (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// What is wrong with a command line of cargo: a package of this workspace, or a feature of it, that there is not.
+/// The complaint about a command line of cargo: a package that this workspace lacks.
 fn unknown_package(arguments: &[String], packages: &BTreeSet<String>) -> Option<String> {
     let values = |names: &[&str]| {
         let is_name = |argument: &&[String]| names.contains(&argument[0].as_str());

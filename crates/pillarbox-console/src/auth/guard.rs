@@ -10,11 +10,11 @@ use crate::app::App;
 use crate::problem::Problem;
 use crate::view::up;
 
-/// Who makes a request. Only [`guard`] puts one into a request.
+/// The user behind a request. Only [`guard`] puts one into a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) user: User,
-    /// What the tokens of its forms are bound to: the session, or the user.
+    /// The session or the user that the tokens of its forms are bound to.
     pub(crate) subject: String,
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     next.run(Request::from_parts(parts, body)).await
 }
 
-/// What proves who somebody is.
+/// The proof of a user's identity.
 enum Proof {
     /// A cookie, an address, or what the service around the console knows: a browser sends it for any page.
     Ambient,

@@ -1,4 +1,4 @@
-//! Who may see the console, and who may change something.
+//! Access to the console: to see it, and to change something.
 
 mod accounts;
 mod guard;
@@ -65,7 +65,7 @@ type Decision = dyn Fn(&Parts) -> Option<User> + Send + Sync;
 pub(crate) enum Rule {
     /// Everybody on this host.
     Loopback(Role),
-    /// Those who know the password of an account.
+    /// Everybody who knows the password of an account.
     Accounts(Arc<Accounts>),
     /// The service around the console.
     Service(Arc<Decision>),
@@ -79,7 +79,7 @@ impl Access {
         Self(Rule::Loopback(role))
     }
 
-    /// Those who log in to one of these accounts, or send its password as a bearer token.
+    /// Users who log in to one of these accounts, or send its password as a bearer token.
     #[must_use]
     pub fn accounts(accounts: Accounts) -> Self {
         Self(Rule::Accounts(Arc::new(accounts)))

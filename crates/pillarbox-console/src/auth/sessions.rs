@@ -18,7 +18,7 @@ const MOST: usize = 1_000;
 const FAILURES: usize = 10;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Who is logged in, in the memory of this process: a restart logs everybody out.
+/// The sessions, in the memory of this process: a restart logs everybody out.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     open: Mutex<HashMap<[u8; 32], Session>>,
