@@ -77,7 +77,29 @@
 //!
 //! A connection has the same type in a transaction as outside of one, so that it compiles; it is refused before any SQL with
 //! [`WriteError::NoTransaction`](pillarbox_core::write::WriteError::NoTransaction). diesel counts the transactions that it has begun;
-//! one that was begun by executing the text `BEGIN` is refused too. A pool does not type-check.
+//! one that was begun by executing the text `BEGIN` is refused too. A pool does not type-check:
+//!
+#![cfg_attr(feature = "async-postgres", doc = "```compile_fail,E0277")]
+#![cfg_attr(not(feature = "async-postgres"), doc = "```ignore")]
+//! # use pillarbox_core::event::Envelope;
+//! # use pillarbox_engine::run::Outbox;
+//! # use diesel_async::{AsyncPgConnection, pooled_connection::deadpool::Pool};
+//! # use pillarbox_diesel as _;
+//! async fn place(outbox: &Outbox, pool: &mut Pool<AsyncPgConnection>, event: Envelope) {
+//!     let _ = outbox.write(pool, event).await;
+//! }
+//! ```
+//!
+#![cfg_attr(feature = "postgres", doc = "```compile_fail,E0277")]
+#![cfg_attr(not(feature = "postgres"), doc = "```ignore")]
+//! # use diesel::{PgConnection, r2d2::{ConnectionManager, Pool}};
+//! # use pillarbox_core::event::Envelope;
+//! # use pillarbox_engine::run::Outbox;
+//! # use pillarbox_diesel as _;
+//! fn place(outbox: &Outbox, pool: &mut Pool<ConnectionManager<PgConnection>>, event: Envelope) {
+//!     let _ = outbox.blocking().write(pool, event);
+//! }
+//! ```
 //!
 //! # Cancellation
 //!

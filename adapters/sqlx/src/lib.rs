@@ -20,6 +20,18 @@
 //! SQL with [`WriteError::NoTransaction`](pillarbox_core::write::WriteError::NoTransaction). sqlx counts the transactions that
 //! were begun through its own `begin` and `begin_with`; one begun by executing the text `BEGIN` is not seen and is refused
 //! too. For a mode of its own, use `begin_with("BEGIN ISOLATION LEVEL SERIALIZABLE")`.
+//!
+//! A pool does not type-check:
+//!
+#![cfg_attr(feature = "postgres", doc = "```compile_fail,E0277")]
+#![cfg_attr(not(feature = "postgres"), doc = "```ignore")]
+//! # use pillarbox_core::event::Envelope;
+//! # use pillarbox_engine::run::Outbox;
+//! # use pillarbox_sqlx as _;
+//! async fn place(outbox: &Outbox, pool: &mut sqlx::PgPool, event: Envelope) {
+//!     let _ = outbox.write(pool, event).await;
+//! }
+//! ```
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod binds;

@@ -80,7 +80,7 @@ async fn measure(bench: Bench) -> Result<(Shown, Figures), Failure> {
             drain.check(&Address::parse(&args.store)?)?;
             let keys = drain.keys()?;
             let run = async |lab: &Arc<dyn BenchDb>, load: Load| drain::run(lab, &load.of_keys(keys), drain).await;
-            on(&args, drain.events, drain.writers.max(1), run).await
+            on(&args, drain.events, drain.connections(), run).await
         }
         Bench::Steady(args) => {
             let (steady, writers) = (&args.own, args.own.writers.writers);

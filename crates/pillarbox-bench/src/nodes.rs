@@ -1,10 +1,11 @@
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox::error::StartError;
-use pillarbox::handle::{Events, on_batch};
+use pillarbox::handle::{Events, on_batch, on_type};
 use pillarbox::run::Config;
-use pillarbox::{Delivery, Outbox, Store};
+use pillarbox::{Delivery, HandlerError, Outbox, Store};
 use tokio::time::{Instant, sleep};
 
 use super::calls::Calls;
@@ -24,17 +25,28 @@ pub(crate) struct Nodes {
 }
 
 /// The mode and the settings of a run's nodes.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct NodeSettings {
     pub(crate) mode: ModeArg,
     pub(crate) config: Config,
-    /// The broker that takes the events, instead of a handler that does nothing.
-    pub(crate) passing: Option<BrokerTarget>,
+    pub(crate) work: Work,
+}
+
+/// The work of a run's handlers, beside noting their calls.
+#[derive(Clone)]
+pub(crate) enum Work {
+    Nothing,
+    /// A row, in a transaction of the handler's own.
+    Row(Arc<dyn BenchDb>),
+    /// A row, in the transaction in which the event becomes DONE.
+    RowInTransaction(Arc<dyn BenchDb>),
+    /// A message to a broker.
+    Message(BrokerTarget),
 }
 
 impl From<ModeArg> for NodeSettings {
     fn from(mode: ModeArg) -> Self {
-        Self { mode, config: Config::default(), passing: None }
+        Self { mode, config: Config::default(), work: Work::Nothing }
     }
 }
 
@@ -63,7 +75,7 @@ impl Nodes {
         Self { stores: vec![store], outboxes: Vec::new(), shared: false }
     }
 
-    /// Starts all of them, with a handler that only notes its calls, or one that passes events on.
+    /// Starts all of them.
     pub(crate) async fn start(&mut self, calls: &Arc<Calls>, settings: &NodeSettings) -> Result<(), Failure> {
         for store in &self.stores {
             self.outboxes.push(start(Arc::clone(store), calls, settings).await?);
@@ -122,12 +134,18 @@ async fn wait_until(reached: impl Fn() -> u64, events: u64) -> Result<(), Failur
 }
 
 async fn start(store: Arc<dyn Store>, calls: &Arc<Calls>, settings: &NodeSettings) -> Result<Outbox, StartError> {
-    let builder = Outbox::builder(settings.mode).store(store).config(settings.config.clone());
-    if let Some(passing) = &settings.passing {
-        let handler = on_batch(Events::Others, passing.batch, passing.forwarder(calls)?).for_any_name();
-        return builder.handler(handler).start().await;
-    }
     let calls = Arc::clone(calls);
-    let handler = move |delivery: Delivery| std::future::ready(calls.note(&delivery));
-    builder.handle_all(handler).start().await
+    let handler = match settings.work.clone() {
+        Work::Nothing => on_type(Events::Others, move |delivery: Delivery| ready(calls.note(&delivery))),
+        Work::Row(lab) => on_type(Events::Others, move |delivery: Delivery| {
+            let (lab, calls) = (Arc::clone(&lab), Arc::clone(&calls));
+            async move {
+                lab.transact(true, Vec::new()).await.map_err(HandlerError::retryable)?;
+                calls.note(&delivery)
+            }
+        }),
+        Work::RowInTransaction(lab) => lab.handler_in_transaction(calls),
+        Work::Message(broker) => on_batch(Events::Others, broker.batch, broker.forwarder(&calls)?).for_any_name(),
+    };
+    Outbox::builder(settings.mode).store(store).config(settings.config.clone()).handler(handler).start().await
 }

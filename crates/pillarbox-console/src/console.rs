@@ -139,6 +139,7 @@ fn routes() -> Router<App> {
         .route("/s/{source}/event/{seq}", get(pages::event::page))
         .route("/s/{source}/dead", get(pages::dead::page))
         .route("/s/{source}/keys", get(pages::keys::page))
+        .route("/s/{source}/pauses", get(pages::pauses::page))
         .route("/s/{source}/nodes", get(pages::nodes::page))
         .route("/s/{source}/routes", get(pages::routes::page))
         .route("/s/{source}/settings", get(pages::settings::page))
@@ -147,6 +148,10 @@ fn routes() -> Router<App> {
         .route("/s/{source}/confirm", get(actions::confirm))
         .route("/s/{source}/act", post(actions::act))
         .route("/s/{source}/probe", post(actions::probe))
+        .route("/s/{source}/pause-route", post(actions::pause_route))
+        .route("/s/{source}/resume-route", post(actions::resume_route))
+        .route("/s/{source}/pause", post(actions::pause))
+        .route("/s/{source}/resume", post(actions::resume))
         .route("/s/{source}/job/{job}", get(pages::job::page))
         .fallback(async || Problem::not_found("there is no such page"))
 }

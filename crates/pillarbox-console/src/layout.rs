@@ -14,6 +14,7 @@ pub(crate) enum Page {
     Events,
     Dead,
     Keys,
+    Pauses,
     Nodes,
     Routes,
     Settings,
@@ -22,11 +23,12 @@ pub(crate) enum Page {
 }
 
 impl Page {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Overview,
         Self::Events,
         Self::Dead,
         Self::Keys,
+        Self::Pauses,
         Self::Nodes,
         Self::Routes,
         Self::Settings,
@@ -41,6 +43,7 @@ impl Page {
             Self::Events => ("Events", "events"),
             Self::Dead => ("DEAD", "dead"),
             Self::Keys => ("Blocked keys", "keys"),
+            Self::Pauses => ("Pauses", "pauses"),
             Self::Nodes => ("Nodes", "nodes"),
             Self::Routes => ("Routes", "routes"),
             Self::Settings => ("Settings", "settings"),

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use pillarbox_core::store::Store;
-use pillarbox_engine::maintain::{DeadEvents, PendingEvents};
+use pillarbox_engine::maintain::{DeadEvents, Pauses, PendingEvents};
 use pillarbox_engine::run::Outbox;
 use pillarbox_routes::Forwarder;
 
@@ -110,6 +110,13 @@ impl Source {
         match self.outbox() {
             Some(outbox) => Ok(outbox.dead_events()),
             None => self.store().map(DeadEvents::of),
+        }
+    }
+
+    pub(crate) fn pauses(&self) -> Result<Pauses<'_, dyn Store>, &str> {
+        match self.outbox() {
+            Some(outbox) => Ok(outbox.pauses()),
+            None => self.store().map(Pauses::of),
         }
     }
 

@@ -10,7 +10,7 @@ use pillarbox_program::arguments::STORE_HELP;
 
 pub(crate) use all::AllArgs;
 pub(crate) use beside::{HotArgs, LatencyArgs, LooksArg, MixedArgs, SteadyArgs};
-pub(crate) use drain::DrainArgs;
+pub(crate) use drain::{DrainArgs, HandlerArg};
 pub(crate) use engine::{ConsoleArgs, IdleArgs, MemoryArgs, OverheadArgs};
 pub(crate) use relay::RelayBenchArgs;
 

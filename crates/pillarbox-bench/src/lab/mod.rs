@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pillarbox::event::EnvelopeBuilder;
+use pillarbox::handle::Registration;
 use pillarbox::{Envelope, Outbox, Store, TableName};
 use serde::Serialize;
 use tokio::time::Instant;
 
+use crate::calls::Calls;
 use crate::failure::Failure;
 use pillarbox_program::address::Address;
 pub(crate) use yardstick::Yardstick;
@@ -73,6 +75,10 @@ pub(crate) trait BenchDb: Send + Sync + 'static {
 
     /// One transaction of one event through the outbox's guard. Returns the time at which its commit had returned.
     async fn write(&self, outbox: &Outbox, event: EnvelopeBuilder) -> Result<Instant, Failure>;
+
+    /// A handler of all events that inserts the business row of [`transact`](Self::transact) in the transaction in which its event
+    /// becomes DONE, and notes its call.
+    fn handler_in_transaction(&self, calls: Arc<Calls>) -> Registration;
 
     /// Inserts rows by SQL alone, with the given payload and only the columns that their kind needs.
     async fn add(&self, kind: Kind, rows: u32, payload: &str) -> Result<(), Failure>;

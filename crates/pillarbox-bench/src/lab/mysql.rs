@@ -5,13 +5,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, IsolationLevel, Opts, Pool, TxOpts, Value};
+use pillarbox::adapters::mysql_async::MysqlTx;
 use pillarbox::event::EnvelopeBuilder;
+use pillarbox::handle::{Events, Registration, in_transaction, on_type};
 use pillarbox::write::insert;
-use pillarbox::{Envelope, MysqlStore, Outbox, Store, TableName};
+use pillarbox::{Delivery, Envelope, HandlerError, MysqlStore, Outbox, Store, TableName};
 use tokio::time::{Instant, sleep};
 
 use super::yardstick::{ROWS, ids};
 use super::{About, BATCH, BY_HAND, BenchDb, Counted, Gauge, Kind, Rows, Snapshot};
+use crate::calls::Calls;
 use crate::failure::Failure;
 use pillarbox_program::report::per_second;
 use pillarbox_program::service::mysql_options;
@@ -58,6 +61,8 @@ const DESCRIBE: &str = "
         ('version', 'innodb_buffer_pool_size', 'innodb_doublewrite', 'innodb_flush_log_at_trx_commit',
          'innodb_log_file_size', 'log_bin', 'sync_binlog', 'transaction_isolation', 'tx_isolation')
 ";
+
+const BUSINESS: &str = "INSERT INTO pillarbox_bench_business (total_cents) VALUES (?)";
 
 /// Rows that are due at once are those of queue 0, in the index that begins with it.
 const PENDING: &str = "
@@ -175,7 +180,6 @@ impl BenchDb for MysqlLab {
 
     async fn transact(&self, business_row: bool, events: Vec<Envelope>) -> Result<(), Failure> {
         const DOING: &str = "write";
-        const BUSINESS: &str = "INSERT INTO pillarbox_bench_business (total_cents) VALUES (?)";
         let mut tx = self.pool.start_transaction(TxOpts::default()).await.map_err(Failure::during(DOING))?;
         if business_row {
             tx.exec_drop(BUSINESS, (1999,)).await.map_err(Failure::during(DOING))?;
@@ -192,6 +196,17 @@ impl BenchDb for MysqlLab {
         outbox.write(&mut tx, event).await.map_err(Failure::during(DOING))?;
         tx.commit().await.map_err(Failure::during(DOING))?;
         Ok(Instant::now())
+    }
+
+    fn handler_in_transaction(&self, calls: Arc<Calls>) -> Registration {
+        let handler = move |delivery: Delivery, mut tx: MysqlTx| {
+            let calls = Arc::clone(&calls);
+            async move {
+                tx.exec_drop(BUSINESS, (1999,)).await.map_err(HandlerError::retryable)?;
+                calls.note(&delivery)
+            }
+        };
+        on_type(Events::Others, in_transaction(self.pool.clone(), handler))
     }
 
     async fn add(&self, kind: Kind, rows: u32, payload: &str) -> Result<(), Failure> {

@@ -3,13 +3,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deadpool_postgres::{Client, Pool};
+use pillarbox::adapters::tokio_postgres::PooledTx;
 use pillarbox::event::EnvelopeBuilder;
+use pillarbox::handle::{Events, Registration, in_transaction, on_type};
 use pillarbox::write::insert;
-use pillarbox::{Envelope, Outbox, PostgresStore, Store, TableName};
+use pillarbox::{Delivery, Envelope, HandlerError, Outbox, PostgresStore, Store, TableName};
 use tokio::time::{Instant, sleep};
 
 use super::yardstick::{ROWS, ids};
 use super::{About, BY_HAND, BenchDb, Counted, Gauge, Kind, Rows, Snapshot, count};
+use crate::calls::Calls;
 use crate::failure::Failure;
 use pillarbox_program::report::per_second;
 use pillarbox_program::service::postgres_pool;
@@ -40,6 +43,8 @@ const ADD: &str = "
            CASE WHEN $1 = 'Delayed' THEN now() + interval '1 day' END, CASE WHEN $4 IN (1, 3) THEN now() END
     FROM generate_series(0, $5::bigint - 1) AS n
 ";
+
+const BUSINESS: &str = "INSERT INTO pillarbox_bench_business (total_cents) VALUES ($1)";
 
 const PENDING: &str = "
     SELECT seq, event_id, event_type, payload::text FROM pillarbox_bench_event
@@ -178,7 +183,6 @@ impl BenchDb for PostgresLab {
 
     async fn transact(&self, business_row: bool, events: Vec<Envelope>) -> Result<(), Failure> {
         const DOING: &str = "write";
-        const BUSINESS: &str = "INSERT INTO pillarbox_bench_business (total_cents) VALUES ($1)";
         let mut client = self.client().await?;
         let mut tx = client.transaction().await.map_err(Failure::during(DOING))?;
         if business_row {
@@ -198,6 +202,18 @@ impl BenchDb for PostgresLab {
         outbox.write(&mut tx, event).await.map_err(Failure::during(DOING))?;
         tx.commit().await.map_err(Failure::during(DOING))?;
         Ok(Instant::now())
+    }
+
+    fn handler_in_transaction(&self, calls: Arc<Calls>) -> Registration {
+        let handler = move |delivery: Delivery, tx: PooledTx| {
+            let calls = Arc::clone(&calls);
+            async move {
+                let business = tx.prepare_cached(BUSINESS).await.map_err(HandlerError::retryable)?;
+                tx.execute(&business, &[&1999_i64]).await.map_err(HandlerError::retryable)?;
+                calls.note(&delivery)
+            }
+        };
+        on_type(Events::Others, in_transaction(self.pool.clone(), handler))
     }
 
     async fn add(&self, kind: Kind, rows: u32, payload: &str) -> Result<(), Failure> {

@@ -2,15 +2,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pillarbox::adapters::sqlx::begin_immediate;
+use pillarbox::adapters::sqlx::{SqliteTx, begin_immediate};
 use pillarbox::event::EnvelopeBuilder;
+use pillarbox::handle::{Events, Registration, in_transaction, on_type};
 use pillarbox::write::insert;
-use pillarbox::{Envelope, Outbox, SqliteStore, Store, TableName};
+use pillarbox::{Delivery, Envelope, HandlerError, Outbox, SqliteStore, Store, TableName};
 use sqlx::SqlitePool;
 use tokio::time::Instant;
 
 use super::yardstick::{ROWS, ids};
 use super::{About, BATCH, BY_HAND, BenchDb, Counted, Gauge, Kind, Rows, Snapshot};
+use crate::calls::Calls;
 use crate::failure::Failure;
 use pillarbox_program::failure::Failure as Common;
 use pillarbox_program::report::per_second;
@@ -49,6 +51,8 @@ const ADD: &str = "
            CASE WHEN ?1 = 'Delayed' THEN ?6 + 86400000000 END, CASE WHEN ?4 IN (1, 3) THEN ?6 END
     FROM numbers
 ";
+
+const BUSINESS: &str = "INSERT INTO pillarbox_bench_business (total_cents) VALUES (?1)";
 
 const DESCRIBE: &str = "
     SELECT 'SQLite', sqlite_version()
@@ -148,11 +152,7 @@ impl BenchDb for SqliteLab {
         const DOING: &str = "write";
         let mut tx = begin_immediate(&self.pool).await.map_err(Failure::during(DOING))?;
         if business_row {
-            sqlx::query("INSERT INTO pillarbox_bench_business (total_cents) VALUES (?1)")
-                .bind(1999)
-                .execute(&mut *tx)
-                .await
-                .map_err(Failure::during(DOING))?;
+            sqlx::query(BUSINESS).bind(1999).execute(&mut *tx).await.map_err(Failure::during(DOING))?;
         }
         if !events.is_empty() {
             insert(&self.store, &mut tx, events).await.map_err(Failure::during(DOING))?;
@@ -166,6 +166,17 @@ impl BenchDb for SqliteLab {
         outbox.write(&mut tx, event).await.map_err(Failure::during(DOING))?;
         tx.commit().await.map_err(Failure::during(DOING))?;
         Ok(Instant::now())
+    }
+
+    fn handler_in_transaction(&self, calls: Arc<Calls>) -> Registration {
+        let handler = move |delivery: Delivery, mut tx: SqliteTx| {
+            let calls = Arc::clone(&calls);
+            async move {
+                sqlx::query(BUSINESS).bind(1999).execute(&mut *tx).await.map_err(HandlerError::retryable)?;
+                calls.note(&delivery)
+            }
+        };
+        on_type(Events::Others, in_transaction(self.pool.clone(), handler))
     }
 
     async fn add(&self, kind: Kind, rows: u32, payload: &str) -> Result<(), Failure> {

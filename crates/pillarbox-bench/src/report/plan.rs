@@ -27,7 +27,7 @@ const IDLE_TRANSACTION: &str = "an idle transaction";
 /// Every bench once, and the drains in all modes.
 pub(crate) fn benches(size: Size) -> Vec<Entry> {
     let (events, seconds) = size.pick(("100000", "20"), ("300", "1"));
-    let rate = size.pick("1000", "100");
+    let (rate, rows) = size.pick(("1000", "20000"), ("100", "300"));
     let pace = format!("--rate {rate} --seconds {seconds}");
     let idle = size.pick("idle", "idle --after 0 --seconds 1 --mode single_node");
     named([
@@ -40,6 +40,8 @@ pub(crate) fn benches(size: Size) -> Vec<Entry> {
         ("drain single_node, delete", format!("drain --delete-done --events {events}")),
         ("drain partitioned, delete", format!("drain --mode partitioned --delete-done --events {events}")),
         ("drain beside a naive loop", format!("drain --compare naive --events {events}")),
+        ("drain, a row at least once", format!("drain --handler row --events {rows}")),
+        ("drain, a row exactly once", format!("drain --handler transaction --events {rows}")),
         ("steady", format!("steady {pace}")),
         ("steady, cold", format!("steady --cold {pace}")),
         ("latency", format!("latency {pace}")),

@@ -4,15 +4,14 @@ use pillarbox::run::Config;
 use tokio::time::Instant;
 
 use super::backlog::{Backlog, Delivered};
-use crate::args::DrainArgs;
+use crate::args::{DrainArgs, HandlerArg};
 use crate::calls::Calls;
 use crate::failure::Failure;
 use crate::figures::{Figures, LossCount, OwnFigures};
 use crate::lab::{BenchDb, Kind, Yardstick};
 use crate::load::Load;
-use crate::nodes::{NodeSettings, Nodes};
+use crate::nodes::{NodeSettings, Nodes, Work};
 use crate::writers::Writers;
-use pillarbox_program::arguments::ModeArg;
 use pillarbox_program::progress::bar;
 use pillarbox_program::report::{per_second, rounded};
 
@@ -21,7 +20,7 @@ pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, args: &DrainArgs) -
     lab.clear().await?;
     let yardstick = Yardstick::before(&**lab, load.events).await?;
     fill(&**lab, load, args).await?;
-    let settings = settings(args);
+    let settings = settings(lab, args);
     let calls = Calls::new(load);
     let snapshot = if args.idle_transaction { Some(lab.hold_snapshot().await?) } else { None };
     let writers = Writers::new(lab, &load.company(), args.writers);
@@ -78,11 +77,10 @@ fn own_figures(args: &DrainArgs, config: &Config) -> Result<OwnFigures, Failure>
     } else {
         "from start() to the last done_at, by the database's clock"
     });
-    // Mode `ordered` has one worker, whatever the setting.
-    let workers = if args.mode == ModeArg::Ordered { 1 } else { config.dispatch.workers };
     own.mode(args.mode)?;
     own.count("nodes", args.nodes, "nodes", "outboxes in this process, each over connections of its own")?;
-    own.add("workers", &workers, [("workers", workers.to_string(), "handlers that run at once on each node")])?;
+    own.count("workers", args.workers(), "workers", "handlers that run at once on each node")?;
+    own.add("handler", &args.handler.name(), [("handler", args.handler.name().to_owned(), args.handler.meaning())])?;
     own.count("batch", config.claim.batch as u64, "batch", "rows read at once, and verdicts recorded at once")?;
     own.count("rows_done", args.done, "rows done", "in the table besides, not measured")?;
     own.count("rows_dead", args.dead, "rows dead", "given up, in the table besides")?;
@@ -93,8 +91,13 @@ fn own_figures(args: &DrainArgs, config: &Config) -> Result<OwnFigures, Failure>
     Ok(own)
 }
 
-fn settings(args: &DrainArgs) -> NodeSettings {
+fn settings(lab: &Arc<dyn BenchDb>, args: &DrainArgs) -> NodeSettings {
     let mut settings = NodeSettings::from(args.mode);
+    settings.work = match args.handler {
+        HandlerArg::Nothing => Work::Nothing,
+        HandlerArg::Row => Work::Row(Arc::clone(lab)),
+        HandlerArg::Transaction => Work::RowInTransaction(Arc::clone(lab)),
+    };
     let config = &mut settings.config;
     config.settle.delete_done = args.delete_done;
     if let Some(workers) = args.workers {

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::figures::{Figures, LossCount, OwnFigures, share};
 use crate::lab::BenchDb;
 use crate::load::Load;
-use crate::nodes::{NodeSettings, Nodes};
+use crate::nodes::{NodeSettings, Nodes, Work};
 use crate::passing::BrokerTarget;
 use pillarbox_program::progress::bar;
 use pillarbox_program::report;
@@ -43,7 +43,7 @@ async fn measure(
     let mut settings = NodeSettings::from(args.mode);
     settings.config.dispatch.workers = workers;
     settings.config.dispatch.cold_capacity = 8000;
-    settings.passing = Some(passing.clone());
+    settings.work = Work::Message(passing.clone());
 
     lab.clear().await?;
     load.fill(&**lab, &bar(load.events.into(), "written")).await?;

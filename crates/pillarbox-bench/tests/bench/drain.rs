@@ -5,8 +5,18 @@ use crate::support::{
 use mysql_async::prelude::Queryable as _;
 use serde_json::Value;
 
-pub(super) const OWN: [&str; 9] =
-    ["batch", "delete_done", "idle_transaction", "mode", "nodes", "rows_dead", "rows_delayed", "rows_done", "workers"];
+pub(super) const OWN: [&str; 10] = [
+    "batch",
+    "delete_done",
+    "handler",
+    "idle_transaction",
+    "mode",
+    "nodes",
+    "rows_dead",
+    "rows_delayed",
+    "rows_done",
+    "workers",
+];
 const KEYS: [&str; 3] = ["keys", "out_of_order", "rows_blocked"];
 
 #[tokio::test]
@@ -169,15 +179,53 @@ async fn what_is_written_during_a_drain_is_delivered_and_not_measured() {
     assert_eq!(column(&file, pending).await, ["0"]);
 }
 
+#[tokio::test]
+async fn handlers_of_a_drain_insert_a_row_for_each_event() {
+    const ROWS: &str = "SELECT concat(count(*), '') FROM pillarbox_bench_business";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bench.db").to_str().unwrap().to_owned();
+    for handler in ["row", "transaction"] {
+        let args = ["drain", "--events", "300", "--json", "--handler", handler, "--workers", "4", "--store"];
+        let check = |report: &Value, rows: &str| {
+            assert_keys(report, COMMON.iter().chain(&OWN));
+            assert_eq!((&report["handler"], &report["workers"], rows), (&handler.into(), &4.into(), "300"), "{report}");
+        };
+        let ended = run(&[args.as_slice(), &[&file]].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let rows = column(&file, "SELECT CAST(count(*) AS TEXT) FROM pillarbox_bench_business").await;
+        check(&ended.json(), &rows[0]);
+
+        with_postgres(|url| async move {
+            let ended = run_async(&[args.as_slice(), &[&url, "--mode", "multi_node"]].concat()).await;
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            let (client, _connection) = connect(&url).await;
+            let rows: String = client.query_one(ROWS, &[]).await.unwrap().get(0);
+            check(&ended.json(), &rows);
+        })
+        .await;
+
+        with_mysql(|url| async move {
+            let ended = run_async(&[args.as_slice(), &[&url, "--mode", "partitioned"]].concat()).await;
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            let rows: Option<i64> =
+                mysql(&url).await.query_first("SELECT count(*) FROM pillarbox_bench_business").await.unwrap();
+            let report = ended.json();
+            assert_eq!((&report["handler"], rows), (&handler.into(), Some(300)), "{report}");
+        })
+        .await;
+    }
+}
+
 #[test]
 fn what_does_not_apply_to_a_drain_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bench.db").to_str().unwrap().to_owned();
-    let table: [(&[&str], &str); 6] = [
+    let table: [(&[&str], &str); 7] = [
         (&["--workers", "2", "--mode", "ordered"], "--workers"),
         (&["--idle-transaction"], "--idle-transaction"),
         (&["--keys", "5"], "--keys"),
         (&["--compare", "naive", "--writers", "1"], "--writers"),
+        (&["--compare", "naive", "--handler", "row"], "--handler"),
         (&["--nodes", "17"], "--nodes"),
         (&["--payload", "1048577"], "--payload"),
     ];

@@ -3,11 +3,12 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use pillarbox_core::error::StoreError;
-use pillarbox_core::store::{AuditedAction, DeadFilter, PendingFilter, Record};
+use pillarbox_core::store::{DeadFilter, PendingFilter, Record};
 use pillarbox_engine::maintain::{Changed, PendingChange};
 use serde::Deserialize;
 
 use super::Action;
+use super::audit::Audit;
 use super::jobs::Job;
 use super::operation::Operation;
 use crate::pages::answer;
@@ -42,9 +43,9 @@ pub(crate) async fn act(view: View, Operation(confirmed): Operation<Confirmed>) 
     let record = record.ok_or_else(|| {
         Problem::not_found(format!("no row has the number {seq}; it may have been purged or discarded"))
     })?;
-    let audit = Audit::begin(&view, action, &format!("row {seq}, event {}", record.event_id)).await?;
+    let audit = Audit::begin(&view, action.name(), &format!("row {seq}, event {}", record.event_id)).await?;
     let outcome = one(&view, action, &record).await;
-    audit.end(&outcome, None).await;
+    audit.end(outcome.as_ref().ok().copied(), &outcome).await;
     let rows = outcome.map_err(Problem::unavailable)?;
     // What is discarded has no page any more.
     let page = if action == Action::Discard && rows > 0 { "dead".to_owned() } else { format!("event/{seq}") };
@@ -107,7 +108,7 @@ async fn all(view: &View, action: Action, filters: &Filters, expected: u64) -> R
     };
     let job = view.app.jobs.add(job).ok_or_else(busy)?;
     let subject = if words.is_empty() { "all".to_owned() } else { words };
-    let audit = match Audit::begin(view, action, &subject).await {
+    let audit = match Audit::begin(view, action.name(), &subject).await {
         Ok(audit) => audit,
         Err(problem) => {
             job.end(Err("it could not be recorded in the audit, so nothing was changed".to_owned()));
@@ -117,7 +118,8 @@ async fn all(view: &View, action: Action, filters: &Filters, expected: u64) -> R
     let (source, running) = (view.source.clone(), Arc::clone(&job));
     view.app.jobs.run(async move {
         let outcome = change(&source, action, &filter, &running).await;
-        audit.end(&outcome, Some(running.changed())).await;
+        let rows = outcome.as_ref().map_or_else(|_| running.changed(), |rows| *rows);
+        audit.end(Some(rows), &outcome).await;
         wake(&source, running.changed()).await;
         running.end(outcome);
     });
@@ -135,43 +137,4 @@ async fn change(source: &Source, action: Action, filter: &Filter, job: &Job) -> 
         Filter::Pending(filter) => source.pending()?.cancel_all(filter, progress).await,
     };
     rows.map_err(|error| error.to_string())
-}
-
-/// The entry of a change in the audit table: made before anything changes, and ended with the number of rows.
-struct Audit {
-    source: Source,
-    entry: i64,
-}
-
-impl Audit {
-    /// Records who is about to do what. Nothing may change if that fails.
-    async fn begin(view: &View, action: Action, subject: &str) -> Result<Self, Problem> {
-        let (who, source) = (&view.user.name, view.source.clone());
-        let entry = answer(view.store()?.record_action(&AuditedAction::new(who, action.name(), subject))).await?;
-        let (source_name, action) = (source.name(), action.name());
-        tracing::info!(source = source_name, who, action, subject, "an operator changes events by the console");
-        Ok(Self { source, entry })
-    }
-
-    /// Adds the outcome, with the number of rows that were changed before a failure if it is known.
-    async fn end(self, outcome: &Result<u64, String>, before: Option<u64>) {
-        let Self { source, entry } = self;
-        let (rows, outcome) = match outcome {
-            Ok(rows) => (Some(*rows), "done"),
-            Err(problem) => (before, &**problem),
-        };
-        let Ok(store) = source.store() else { return };
-        if let Err(error) = store.end_action(entry, rows, outcome).await {
-            // The entry says that the change has begun, and the log how it ended.
-            let (source, problem) = (source.name(), error.to_string());
-            tracing::warn!(
-                source,
-                entry,
-                rows,
-                outcome,
-                problem,
-                "the end of a change could not be recorded in the audit"
-            );
-        }
-    }
 }

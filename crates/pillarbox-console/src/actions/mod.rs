@@ -2,13 +2,16 @@
 
 mod act;
 mod action;
+mod audit;
 mod confirm;
 mod jobs;
 mod operation;
-mod probe;
+mod pause;
+mod route;
 
 pub(crate) use act::act;
 pub(crate) use action::Action;
 pub(crate) use confirm::confirm;
 pub(crate) use jobs::Jobs;
-pub(crate) use probe::probe;
+pub(crate) use pause::{pause, resume};
+pub(crate) use route::{pause_route, probe, resume_route};

@@ -2,7 +2,7 @@ use axum::extract::Path;
 use axum::response::Response;
 use maud::{Markup, html};
 use pillarbox_core::event::Payload;
-use pillarbox_core::store::Record;
+use pillarbox_core::store::{Pause, Record};
 
 use super::answer;
 use crate::layout::{self, Page};
@@ -24,8 +24,10 @@ pub(crate) async fn page(view: View, Path((_, seq)): Path<(String, i64)>) -> Res
     let record = record.ok_or_else(gone)?;
     let siblings = answer(store.records(&record.event_id)).await?;
     let status = Status::of(&record, view.now);
+    let pauses = if status.is_pending() { answer(store.pauses()).await? } else { Vec::new() };
     let live = html! {
         p.lead { (badge(status)) " " strong { (record.event_type) } " " code.id { (record.event_id) } }
+        (held(&view, &record, &pauses))
         (actions(&view, &record, status))
         @if let Some(error) = record.last_error.as_deref().filter(|_| status != Status::Cancelled) {
             section { h2 { "Last error" } pre.error { (error) } }
@@ -45,6 +47,17 @@ pub(crate) async fn page(view: View, Path((_, seq)): Path<(String, i64)>) -> Res
     };
     let of = if status == Status::Dead { Page::Dead } else { Page::Events };
     Ok(layout::page(&view, of, &format!("Row {seq}"), &html! {}, &live))
+}
+
+/// The pauses that hold the row.
+fn held(view: &View, record: &Record, pauses: &[Pause]) -> Markup {
+    let holding = pauses.iter().filter(|pause| pause.holds(&record.event_type, record.handler.as_deref()));
+    html! {
+        @for pause in holding {
+            p.notice.warn { "The " (pause.kind) " " (pause.name) " is paused since " (ago(pause.since, view.now)) ", and this row waits: "
+                a href=(view.href("pauses")) { "see the pauses" } "." }
+        }
+    }
 }
 
 fn actions(view: &View, record: &Record, status: Status) -> Markup {

@@ -9,6 +9,7 @@ pub(crate) mod job;
 pub(crate) mod keys;
 pub(crate) mod nodes;
 pub(crate) mod overview;
+pub(crate) mod pauses;
 pub(crate) mod routes;
 pub(crate) mod settings;
 

@@ -30,7 +30,7 @@ fn list(view: &View, routes: &[RouteStatus]) -> Markup {
             tbody { @for route in routes { tr {
                 th scope="row" data-label="Route" { (route.route) }
                 td data-label="Broker" { (route.publisher) br; code.id { (route.address) } }
-                td data-label="State" { (state(&route.state)) (probe(view, route)) }
+                td data-label="State" { (state(&route.state)) " " (buttons(view, route)) }
                 td.error data-label="Problem" { (problem(&route.state)) }
                 td.num data-label="Paused targets" { (route.paused_targets) }
             }
@@ -45,15 +45,26 @@ fn list(view: &View, routes: &[RouteStatus]) -> Markup {
     }
 }
 
-/// The button that ends a pause for one try.
-fn probe(view: &View, route: &RouteStatus) -> Markup {
-    let waits = matches!(route.state, RouteState::Paused { next_probe: Some(_), .. });
-    html! {
-        @if waits && view.may_operate() {
-            form.inline method="post" action=(view.href("probe")) {
+/// The buttons of a route: a pause ends for one try, and an operator's begins and ends.
+fn buttons(view: &View, route: &RouteStatus) -> Markup {
+    let button = |action: &str, text: &str| {
+        html! {
+            form.inline method="post" action=(view.href(action)) {
                 input type="hidden" name="token" value=(view.token());
                 input type="hidden" name="route" value=(route.route);
-                button type="submit" { "Probe now" span.sr { " route " (route.route) } }
+                button type="submit" { (text) span.sr { " route " (route.route) } }
+            }
+        }
+    };
+    html! {
+        // A route without an address drops what it takes.
+        @if view.may_operate() && !route.address.is_empty() {
+            @match &route.state {
+                RouteState::PausedByHand { .. } => (button("resume-route", "Resume")),
+                state => {
+                    @if matches!(state, RouteState::Paused { next_probe: Some(_), .. }) { (button("probe", "Probe now")) " " }
+                    (button("pause-route", "Pause"))
+                }
             }
         }
     }
@@ -66,6 +77,7 @@ fn state(state: &RouteState) -> Markup {
             ("bad", "⏸", format!("paused, tried in {}", within(*pause)))
         }
         RouteState::Paused { next_probe: None, .. } => ("warn", "↻", "paused, being tried".to_owned()),
+        RouteState::PausedByHand { .. } => ("warn", "⏸", "paused by an operator, on this node".to_owned()),
     };
     html! { span class={ "badge " (class) } { span aria-hidden="true" { (sign) } " " (word) } }
 }
@@ -74,5 +86,6 @@ fn problem(state: &RouteState) -> &str {
     match state {
         RouteState::Open => "–",
         RouteState::Paused { problem, .. } => problem,
+        RouteState::PausedByHand { reason } => reason,
     }
 }

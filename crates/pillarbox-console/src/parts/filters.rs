@@ -146,7 +146,8 @@ fn pair((name, value): (&str, &str)) -> String {
     format!("{name}={}", utf8_percent_encode(value, QUERY))
 }
 
-fn text(field: &str) -> Option<String> {
+/// What a field of a form says, if it says anything.
+pub(crate) fn text(field: &str) -> Option<String> {
     Some(field.trim()).filter(|field| !field.is_empty()).map(str::to_owned)
 }
 

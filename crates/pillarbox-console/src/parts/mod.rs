@@ -5,7 +5,7 @@ mod json;
 mod status;
 mod time;
 
-pub(crate) use filters::{Filters, PENDING};
+pub(crate) use filters::{Filters, PENDING, text};
 pub(crate) use json::{masked, pretty};
 pub(crate) use status::{Status, badge};
 pub(crate) use time::{ago, within};

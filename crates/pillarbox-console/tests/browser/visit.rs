@@ -8,8 +8,19 @@ use crate::database::Database;
 use crate::screenshots;
 use crate::site::Site;
 
-const PAGES: [&str; 10] =
-    ["overview", "events", "events?state=pending", "dead", "keys", "nodes", "routes", "settings", "doctor", "audit"];
+const PAGES: [&str; 11] = [
+    "overview",
+    "events",
+    "events?state=pending",
+    "dead",
+    "keys",
+    "pauses",
+    "nodes",
+    "routes",
+    "settings",
+    "doctor",
+    "audit",
+];
 
 /// Visits each page and makes each change.
 pub(crate) async fn everything(database: Database) {
@@ -183,7 +194,21 @@ async fn changes(browser: &Browser, site: &Site, store: &Arc<dyn Store>) {
     browser.wait_for("7 rows were cancelled").await;
     browser.goto(&site.page("keys")).await;
     browser.wait_for("No key is blocked").await;
+    browser.goto(&site.page("pauses")).await;
+    browser.wait_for("Nothing is paused").await;
+    browser.fill("input[name=name]", "order.placed").await;
+    browser.fill("input[name=reason]", "the warehouse is moving").await;
+    browser.fill("input[name=for]", "2h").await;
+    browser.press("form.filters button[type=submit]").await;
+    browser.wait_for("Resume").await;
+    browser.wait_for("the warehouse is moving").await;
+    assert_eq!(store.pauses().await.expect("a list").len(), 1);
+    browser.assert_accessible("a pause").await;
+    browser.press("form.inline button[type=submit]").await;
+    browser.wait_for("Nothing is paused").await;
+    assert_eq!(store.pauses().await.expect("a list"), []);
+
     browser.goto(&site.page("audit")).await;
-    assert_eq!(browser.count("tbody tr").await, 5, "each change is recorded");
+    assert_eq!(browser.count("tbody tr").await, 7, "each change is recorded");
     browser.assert_no_complaint("changes").await;
 }

@@ -3,9 +3,12 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use pillarbox_console::{Access, Console, Role, Source};
+use pillarbox_core::publisher::PublishError;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::Upkeep as _;
 use pillarbox_memory::MemoryStore;
+use pillarbox_routes::{Route, RouteState, Routes};
+use pillarbox_testkit::publishers::{self, MemoryPublisher};
 use pillarbox_testkit::{Fault, FaultyStore, Operation};
 
 use crate::site::{Answer, Site, event, write, write_dead};
@@ -149,6 +152,115 @@ async fn each_change_is_recorded_with_who_what_and_how_many() {
     assert!(entries[1].subject.starts_with(&format!("row {first}, event ")), "{entries:?}");
     let page = site.get("/s/shop/audit").await.body;
     assert!(page.contains("type order.placed") && page.matches("id=\"entry-").count() == 2, "{page}");
+}
+
+#[tokio::test]
+async fn types_and_handlers_are_paused_and_resumed() {
+    let store = MemoryStore::new();
+    write(&store, [event("order.placed"), event("order.placed"), event("order.paid")]).await;
+    let site = Site::open(&store);
+    let token = site.get("/s/shop/pauses").await.field("token").to_owned();
+    let pause = async |form: &str| site.post("/s/shop/pause", &format!("{form}&token={token}"), &[]).await;
+    for (form, part) in [
+        ("kind=type&name=%20", "the name of the type is missing"),
+        ("kind=queue&name=order.placed", "the form is incomplete"),
+        ("kind=type&name=order.placed&for=soon", "such as `30m`"),
+        ("kind=type&name=order.placed&for=0s", "setting `pause.for` is 0ns"),
+    ] {
+        let answer = pause(form).await;
+        assert!(answer.status == StatusCode::BAD_REQUEST && answer.body.contains(part), "{form}: {}", answer.body);
+    }
+    assert_eq!(store.pauses().await.expect("a list"), []);
+
+    let answer = pause("kind=type&name=order.placed&reason=the+%3Cpartner%3E+is+away&for=2h").await;
+    assert_eq!((answer.status, answer.header("location")), (StatusCode::SEE_OTHER, "pauses"));
+    pause("kind=handler&name=mailer").await;
+    let pauses = store.pauses().await.expect("a list");
+    let told: Vec<_> = pauses.iter().map(|pause| (&*pause.name, pause.by.as_deref(), pause.until.is_some())).collect();
+    assert_eq!(told, [("order.placed", Some("local"), true), ("mailer", Some("local"), false)]);
+    let page = site.get("/s/shop/pauses").await.body;
+    for part in ["They hold 2 rows", "the &lt;partner&gt; is away", "mailer"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let seq = store.inspect().rows()[0].seq;
+    let page = site.get(&format!("/s/shop/event/{seq}")).await.body;
+    assert!(page.contains("The type order.placed is paused"), "{page}");
+
+    let form = format!("kind=type&name=order.placed&token={token}");
+    let answer = site.post("/s/shop/resume", &form, &[]).await;
+    assert_eq!((answer.status, answer.header("location")), (StatusCode::SEE_OTHER, "pauses"));
+    let again = site.post("/s/shop/resume", &form, &[]).await;
+    assert!(again.status == StatusCode::BAD_REQUEST && again.body.contains("not paused any more"), "{again:?}");
+    assert_eq!(store.pauses().await.expect("a list").len(), 1);
+    let entries = store.actions(None, 20).await.expect("entries");
+    let told: Vec<_> =
+        entries.iter().map(|entry| (&*entry.action, &*entry.subject, entry.outcome.as_deref())).collect();
+    assert_eq!(
+        told,
+        [
+            ("resume", "type order.placed", Some("it was not paused any more")),
+            ("resume", "type order.placed", Some("done")),
+            ("pause", "handler mailer", Some("done")),
+            ("pause", "type order.placed", Some("done")),
+            (
+                "pause",
+                "type order.placed",
+                Some(
+                    "could not pause an event type or a handler: setting `pause.for` is 0ns; set a time from 1ms to 3650 days, or none to pause until it is resumed"
+                )
+            ),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_route_is_tried_paused_and_resumed() {
+    let (store, broker) = (MemoryStore::new(), MemoryPublisher::new());
+    broker.answer(publishers::Answer::Fail(PublishError::unavailable("connection refused")));
+    let routes = Routes::new().route(Route::to(Arc::new(broker), "orders").named("orders").types(["order.*"]));
+    let forwarder = routes.route(Route::drop().named("noise")).build().expect("valid");
+    forwarder.begin(Duration::from_millis(1)).await.expect("nobody refuses anything");
+    let source = Source::of_store("shop", Arc::new(store.clone())).routes(forwarder.clone());
+    let site = Site::new(Console::new(Access::loopback(Role::Operate)).source(source));
+    let page = site.get("/s/shop/routes").await;
+    for part in ["connection refused", "Probe now", "/s/shop/pause-route"] {
+        assert!(page.body.contains(part), "{part}: {}", page.body);
+    }
+    assert_eq!(page.body.matches("/s/shop/pause-route").count(), 1, "what drops its events cannot be paused");
+    let token = page.field("token").to_owned();
+    let press = async |action: &str, route: &str| {
+        site.post(&format!("/s/shop/{action}"), &format!("route={route}&token={token}"), &[]).await
+    };
+    assert_eq!(press("pause-route", "nowhere").await.status, StatusCode::NOT_FOUND);
+    for (action, route) in [
+        ("probe", "orders"),
+        ("pause-route", "orders"),
+        ("probe", "orders"),
+        ("resume-route", "orders"),
+        ("resume-route", "orders"),
+        ("pause-route", "noise"),
+        ("pause-route", "orders"),
+    ] {
+        let answer = press(action, route).await;
+        assert_eq!((answer.status, answer.header("location")), (StatusCode::SEE_OTHER, "routes"), "{action}");
+    }
+    assert_eq!(forwarder.status()[0].state, RouteState::PausedByHand { reason: "by local".to_owned() });
+    let page = site.get("/s/shop/routes").await.body;
+    assert!(page.contains("paused by an operator, on this node") && page.contains("/s/shop/resume-route"), "{page}");
+    let entries = store.actions(None, 20).await.expect("entries");
+    let told: Vec<_> = entries.iter().rev().map(|entry| (&*entry.action, entry.outcome.as_deref())).collect();
+    assert_eq!(
+        told,
+        [
+            ("probe", Some("done")),
+            ("pause", Some("done")),
+            ("probe", Some("it is not paused, or is being tried out")),
+            ("resume", Some("done")),
+            ("resume", Some("nobody has paused it")),
+            ("pause", Some("it sends nothing")),
+            ("pause", Some("done")),
+        ]
+    );
 }
 
 #[tokio::test]

@@ -12,7 +12,8 @@ use pillarbox_memory::MemoryStore;
 
 use crate::site::{Site, event, source, write, write_dead};
 
-const PAGES: [&str; 9] = ["overview", "events", "dead", "keys", "nodes", "routes", "settings", "doctor", "audit"];
+const PAGES: [&str; 10] =
+    ["overview", "events", "dead", "keys", "pauses", "nodes", "routes", "settings", "doctor", "audit"];
 
 /// What no page may hold: the content policy forbids it, so that a browser would leave it out.
 fn assert_nothing_inline(page: &str, html: &str) {

@@ -19,7 +19,7 @@ pub struct ServerSettings {
     pub on_unavailable: OnUnavailable,
     /// Events handed to a publisher at once, 1 to 10,000. Default 256.
     pub batch: usize,
-    /// The fate of an event that no route takes: `dead`, `drop`, or `park 30s`. Default `dead`.
+    /// The fate of an event that no route takes: `dead`, `drop`, or `park 30s`. Default `park 30s`.
     #[serde(deserialize_with = "unrouted")]
     pub unrouted: Unrouted,
     /// The console. Default: none.

@@ -123,7 +123,7 @@ impl Forwarder {
         let begun = self.asked().into_iter().map(|asked| async move {
             let Err(error) = asked.within(patience).await else { return Vec::new() };
             if error.kind() == PublishErrorKind::Unavailable {
-                self.pause(&asked, &error);
+                self.begin_paused(&asked, &error);
                 return Vec::new();
             }
             // Which of its routes the broker refuses shows when each is asked for alone.
@@ -132,7 +132,7 @@ impl Forwarder {
             let mut refused = Vec::new();
             for (answer, asked) in answers {
                 let Err(error) = answer else { continue };
-                self.pause(&asked, &error);
+                self.begin_paused(&asked, &error);
                 if error.kind() != PublishErrorKind::Unavailable {
                     refused.push(asked.error(error));
                 }
@@ -143,7 +143,7 @@ impl Forwarder {
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    fn pause(&self, asked: &Asked, error: &PublishError) {
+    fn begin_paused(&self, asked: &Asked, error: &PublishError) {
         for runtime in &asked.runtimes {
             if let Some(sink) = &runtime.sink {
                 self.0.learn(runtime, sink, Instant::now(), refusal(error));
@@ -165,7 +165,7 @@ impl Forwarder {
             for runtime in &self.0.table().runtimes {
                 let Some(sink) = &runtime.sink else { continue };
                 forget(runtime, sink);
-                if sink.circuit.lock().probe_unasked(Instant::now()) {
+                if sink.by_hand.lock().is_none() && sink.circuit.lock().probe_unasked(Instant::now()) {
                     asking.push(self.try_out(Arc::clone(runtime)));
                 }
             }

@@ -24,6 +24,8 @@ use crate::route::{Built, RouteRuntime, Sink, Unrouted};
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The shortest time for which events are held back: until the reader of the table has noticed.
 const A_MOMENT: Duration = Duration::from_millis(50);
+/// The time after which an event of a route that an operator has paused looks again whether it still is.
+pub(super) const AGAIN_BY_HAND: Duration = Duration::from_secs(5);
 /// Types that a route remembers, for the events of which it can be held back.
 const MAX_TYPES: usize = 1000;
 
@@ -146,17 +148,6 @@ impl Forwarder {
         self.0.table().runtimes.iter().map(|runtime| RouteStatus::of(runtime, now)).collect()
     }
 
-    /// Lets a paused route be tried out within a second, or by the next event. False if there is no such route, or it is not paused.
-    ///
-    /// For operators who know that a broker is back. A try that fails leaves the route paused, as any other does.
-    #[must_use]
-    pub fn probe_now(&self, route: &str) -> bool {
-        let table = self.0.table();
-        let runtime = table.runtimes.iter().find(|runtime| &*runtime.name == route);
-        let sink = runtime.and_then(|runtime| runtime.sink.as_ref());
-        sink.is_some_and(|sink| sink.circuit.lock().probe_next(Instant::now()))
-    }
-
     /// Closes every connection. What is handed over after that is put off.
     pub async fn close(&self) {
         let table = self.0.table();
@@ -188,6 +179,10 @@ impl Inner {
     /// The routes as they are now.
     pub(super) fn table(&self) -> Arc<Table> {
         Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn runtime_named(&self, route: &str) -> Option<Arc<RouteRuntime>> {
+        self.table().runtimes.iter().find(|runtime| &*runtime.name == route).cloned()
     }
 
     async fn forward(&self, deliveries: Vec<Delivery>) -> Vec<Answer> {
@@ -334,7 +329,8 @@ impl Inner {
     fn admit(&self, table: &Table, index: usize, sink: &Sink, events: &[&Delivery]) -> Admission {
         let (is_new, held_until) = note_types(table, index, sink, events);
         let now = Instant::now();
-        let paused = sink.circuit.lock().paused();
+        let by_hand = sink.by_hand.lock().clone().map(|reason| (now + AGAIN_BY_HAND, reason));
+        let paused = by_hand.clone().or_else(|| sink.circuit.lock().paused());
         let until_read = match (held_until, &paused) {
             _ if plants::is("held_rows_are_overtaken") => None,
             (_, Some((until, _))) if is_new => Some((*until).max(now + A_MOMENT)),
@@ -352,7 +348,10 @@ impl Inner {
                 Admission::Wait { until, problem }
             }
             None => {
-                let admission = sink.circuit.lock().admit(now);
+                let admission = match by_hand {
+                    Some((until, problem)) => Admission::Wait { until, problem },
+                    None => sink.circuit.lock().admit(now),
+                };
                 if let Admission::Wait { until, .. } = &admission {
                     self.hold(sink, *until);
                 }
@@ -411,11 +410,10 @@ impl Inner {
                 tracing::warn!(route, publisher, address, ?pause, problem, "{message}");
             }
             Transition::Resumed => {
-                let mut types = sink.types.lock();
-                types.release(now);
-                self.type_pause.resume(types.known.keys().map(|held| &**held));
-                drop(types);
-                runtime.meters.paused.set(0.0);
+                // One that an operator has paused stays so.
+                if sink.by_hand.lock().is_none() {
+                    self.release(runtime, sink, now);
+                }
                 tracing::info!(
                     route = &*runtime.name,
                     publisher = info.kind,
@@ -430,6 +428,15 @@ impl Inner {
         until
     }
 
+    /// Reads the events of the route from the table again.
+    pub(super) fn release(&self, runtime: &RouteRuntime, sink: &Sink, now: Instant) {
+        let mut types = sink.types.lock();
+        types.release(now);
+        self.type_pause.resume(types.known.keys().map(|held| &**held));
+        drop(types);
+        runtime.meters.paused.set(0.0);
+    }
+
     /// Puts an event off until its route, or its target, may go on, without an attempt.
     fn put_off(&self, runtime: &RouteRuntime, until: Instant, why: &str) -> Answer {
         let delay = until.saturating_duration_since(Instant::now());
@@ -437,7 +444,7 @@ impl Inner {
     }
 
     /// Leaves the route's events in the table, as far as their type says that they are.
-    fn hold(&self, sink: &Sink, until: Instant) {
+    pub(super) fn hold(&self, sink: &Sink, until: Instant) {
         let mut types = sink.types.lock();
         types.hold(Instant::now(), until);
         self.type_pause.pause_all(types.known.keys().map(|held| &**held), until);

@@ -1,6 +1,7 @@
 //! The handler of an outbox that passes its events on.
 
 mod answer;
+mod by_hand;
 mod check;
 mod findings;
 mod forwarder;

@@ -50,12 +50,18 @@ impl RouteStatus {
         let sink = route.sink.as_ref();
         let info = sink.map(|sink| sink.publisher.info());
         let paused = sink.and_then(|sink| sink.circuit.lock().paused());
+        let by_hand = sink.and_then(|sink| sink.by_hand.lock().clone());
+        let state = match (by_hand, paused) {
+            (Some(reason), _) => RouteState::PausedByHand { reason: reason.to_string() },
+            (None, Some((until, problem))) => RouteState::paused(until, now, &problem),
+            (None, None) => RouteState::Open,
+        };
         let (paused_targets, targets) = sink.map(|sink| targets(sink, now)).unwrap_or_default();
         Self {
             route: route.name.to_string(),
             publisher: info.map_or("none", |info| info.kind),
             address: info.map(|info| info.address.clone()).unwrap_or_default(),
-            state: paused.map_or(RouteState::Open, |(until, problem)| RouteState::paused(until, now, &problem)),
+            state,
             paused_targets,
             targets,
         }
@@ -75,7 +81,7 @@ fn targets(sink: &Sink, now: Instant) -> (usize, Vec<TargetStatus>) {
     (count, shown.collect())
 }
 
-/// The state of a route: open or paused.
+/// The state of a route: open or paused, of itself or by an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(into = "Shown")]
 pub enum RouteState {
@@ -87,6 +93,11 @@ pub enum RouteState {
         next_probe: Option<Duration>,
         /// The last problem of the destination.
         problem: String,
+    },
+    /// It does not, until an operator [resumes](super::Forwarder::resume) it.
+    PausedByHand {
+        /// The reason that was given.
+        reason: String,
     },
 }
 
@@ -104,6 +115,7 @@ enum Shown {
     Open,
     Paused { next_probe_ms: u64, problem: String },
     Probing { problem: String },
+    PausedByHand { reason: String },
 }
 
 impl From<RouteState> for Shown {
@@ -114,6 +126,7 @@ impl From<RouteState> for Shown {
                 Self::Paused { next_probe_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX), problem }
             }
             RouteState::Paused { next_probe: None, problem } => Self::Probing { problem },
+            RouteState::PausedByHand { reason } => Self::PausedByHand { reason },
         }
     }
 }

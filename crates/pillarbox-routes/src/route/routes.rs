@@ -203,6 +203,7 @@ impl Checked {
             circuit: Mutex::new(Circuit::new(route.breaker)),
             targets: Mutex::new(Targets::new(route.breaker)),
             types: Mutex::default(),
+            by_hand: Mutex::default(),
         });
         RouteRuntime { name, selector: route.selector, sink, meters }
     }

@@ -38,6 +38,8 @@ pub(crate) struct Sink {
     /// The targets and servers in trouble, where the target depends on the event.
     pub(crate) targets: Mutex<Targets>,
     pub(crate) types: Mutex<Types>,
+    /// The reason, while an operator has it paused.
+    pub(crate) by_hand: Mutex<Option<Arc<str>>>,
 }
 
 /// The types of the events that have come this way and of which none goes another: what can be held back.

@@ -1,5 +1,6 @@
 //! Routes between an outbox and publishers in memory.
 
+mod by_hand;
 mod metrics;
 mod order;
 mod routing;

@@ -1,0 +1,85 @@
+use axum::response::{IntoResponse as _, Redirect, Response};
+use pillarbox_core::store::PauseKind;
+use pillarbox_engine::maintain::PauseNote;
+use serde::Deserialize;
+
+use super::audit::Audit;
+use super::operation::Operation;
+use crate::parts::text;
+use crate::problem::Problem;
+use crate::view::View;
+
+/// An event type or a handler that is to be paused, as the form tells it.
+#[derive(Deserialize)]
+pub(crate) struct Paused {
+    #[serde(flatten)]
+    named: Named,
+    #[serde(default)]
+    reason: String,
+    /// Such as `2h`; empty for a pause without an end.
+    #[serde(rename = "for", default)]
+    length: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Named {
+    kind: Kind,
+    name: String,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Type,
+    Handler,
+}
+
+impl Named {
+    fn kind(&self) -> PauseKind {
+        match self.kind {
+            Kind::Type => PauseKind::Type,
+            Kind::Handler => PauseKind::Handler,
+        }
+    }
+}
+
+/// Pauses an event type or a handler on all nodes.
+pub(crate) async fn pause(view: View, Operation(asked): Operation<Paused>) -> Result<Response, Problem> {
+    let (kind, name) = (asked.named.kind(), asked.named.name.trim());
+    if name.is_empty() {
+        return Err(Problem::bad(format!("the name of the {kind} is missing; write the exact one")));
+    }
+    let mut note = PauseNote::new().by(&*view.user.name);
+    if let Some(reason) = text(&asked.reason) {
+        note = note.reason(reason);
+    }
+    if let Some(length) = text(&asked.length) {
+        let wrong = |_| {
+            Problem::bad(
+                "the time after which it resumes is none, such as `30m` or `2h`; leave it empty for a pause without an end",
+            )
+        };
+        note = note.lasting(humantime::parse_duration(&length).map_err(wrong)?);
+    }
+    let pauses = view.source.pauses().map_err(Problem::unavailable)?;
+    let audit = Audit::begin(&view, "pause", &format!("{kind} {name}")).await?;
+    let outcome = pauses.pause(kind, name, &note).await.map_err(|error| error.to_string());
+    audit.end(None, &outcome).await;
+    outcome.map_err(Problem::bad)?;
+    Ok(Redirect::to("pauses").into_response())
+}
+
+/// Resumes an event type or a handler on all nodes.
+pub(crate) async fn resume(view: View, Operation(named): Operation<Named>) -> Result<Response, Problem> {
+    let kind = named.kind();
+    let pauses = view.source.pauses().map_err(Problem::unavailable)?;
+    let audit = Audit::begin(&view, "resume", &format!("{kind} {}", named.name)).await?;
+    let outcome = match pauses.resume(kind, &named.name).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err("it was not paused any more".to_owned()),
+        Err(error) => Err(error.to_string()),
+    };
+    audit.end(None, &outcome).await;
+    outcome.map_err(Problem::bad)?;
+    Ok(Redirect::to("pauses").into_response())
+}

@@ -1,0 +1,56 @@
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::Forwarder;
+use super::forwarder::AGAIN_BY_HAND;
+
+/// Operators' hands on a route.
+impl Forwarder {
+    /// Lets a paused route be tried out within a second, or by the next event. False if there is no such route, or it is not paused, or an
+    /// operator has [paused](Self::pause) it.
+    ///
+    /// For operators who know that a broker is back. A try that fails leaves the route paused, as any other does.
+    #[must_use]
+    pub fn probe_now(&self, route: &str) -> bool {
+        let Some(runtime) = self.0.runtime_named(route) else { return false };
+        let sink = runtime.sink.as_ref().filter(|sink| sink.by_hand.lock().is_none());
+        sink.is_some_and(|sink| sink.circuit.lock().probe_next(Instant::now()))
+    }
+
+    /// Pauses a route until it is [resumed](Self::resume): nothing is sent to its destination, not even to try it out. Its events stay pending, and
+    /// no attempt is counted; what was sent before is waited for. The reason is shown with its status and in the log. False if no route
+    /// of that name sends anything.
+    ///
+    /// It holds in this process alone, and ends with it, or when other routes [take the place](Self::replace) of this one. To pause event
+    /// types or handlers on all nodes, and beyond restarts, there is [`Pauses`](pillarbox_engine::maintain::Pauses).
+    #[must_use]
+    pub fn pause(&self, route: &str, reason: &str) -> bool {
+        let Some(runtime) = self.0.runtime_named(route) else { return false };
+        let Some(sink) = &runtime.sink else { return false };
+        *sink.by_hand.lock() = Some(Arc::from(reason));
+        runtime.meters.paused.set(1.0);
+        self.0.hold(sink, Instant::now() + AGAIN_BY_HAND);
+        tracing::warn!(
+            route,
+            reason,
+            "a route is paused by an operator, on this node, until it is resumed; its events stay pending"
+        );
+        true
+    }
+
+    /// Resumes a route that an operator has [paused](Self::pause). If its destination was away before that, it is tried out as usual. False if there
+    /// is no such route, or no operator has paused it.
+    #[must_use]
+    pub fn resume(&self, route: &str) -> bool {
+        let Some(runtime) = self.0.runtime_named(route) else { return false };
+        let Some(sink) = runtime.sink.as_ref().filter(|sink| sink.by_hand.lock().take().is_some()) else {
+            return false;
+        };
+        tracing::info!(route, "a route is resumed by an operator");
+        if sink.circuit.lock().paused().is_none() {
+            self.0.release(&runtime, sink, Instant::now());
+        }
+        true
+    }
+}
