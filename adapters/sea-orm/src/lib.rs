@@ -52,7 +52,8 @@
 //!
 //! A transaction that is dropped is rolled back before its connection does anything else. `BEGIN` is seen through even if the
 //! future of `Outbox::begin` is dropped; SeaORM's own `begin` is not, and may leave a transaction open in the pool (read in
-//! SeaORM 2.0.4 on sqlx 0.9.0).
+//! SeaORM 2.0.4 on sqlx 0.9.0). On MySQL a call that is dropped while its statement is prepared can leave the connection waiting for
+//! ever (read in sqlx-mysql 0.9.0): let calls end, in a task of their own where the caller may be dropped.
 
 mod array;
 mod begin;

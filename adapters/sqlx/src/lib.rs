@@ -21,6 +21,14 @@
 //! were begun through its own `begin` and `begin_with`; one begun by executing the text `BEGIN` is not seen and is refused
 //! too. For a mode of its own, use `begin_with("BEGIN ISOLATION LEVEL SERIALIZABLE")`.
 //!
+//! # Cancellation
+//!
+//! A transaction that is dropped is rolled back before its connection does anything else, and `BEGIN` is seen through even if the future of
+//! `Outbox::begin` is dropped. On MySQL a call that is dropped while its statement is prepared can leave the connection waiting for ever (read in
+//! sqlx-mysql 0.9.0): let calls end, in a task of their own where the caller may be dropped.
+//!
+//! # Wrong things
+//!
 //! A pool does not type-check:
 //!
 #![cfg_attr(feature = "postgres", doc = "```compile_fail,E0277")]

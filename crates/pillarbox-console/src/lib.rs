@@ -53,4 +53,4 @@ mod view;
 pub use auth::{Access, AccessError, Accounts, Role, User};
 pub use console::Console;
 pub use examine::{Examination, Examine, Finding};
-pub use source::{Setting, Source};
+pub use source::{ConfigurationFile, Setting, Source};

@@ -14,6 +14,7 @@ pub struct Source {
     name: Arc<str>,
     backend: Backend,
     pub(crate) settings: Arc<[Setting]>,
+    pub(crate) configuration: Option<ConfigurationFile>,
     pub(crate) routes: Option<Forwarder>,
     pub(crate) examiner: Option<Arc<dyn Examine>>,
 }
@@ -35,6 +36,15 @@ pub struct Setting {
     pub value: String,
     /// The place where it was given; `None` for a default.
     pub origin: Option<String>,
+}
+
+/// A configuration file that a process works by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigurationFile {
+    /// The time at which it was read.
+    pub read_at: String,
+    /// The time at which another was refused after it, and the problem.
+    pub refused: Option<(String, String)>,
 }
 
 impl Source {
@@ -63,13 +73,19 @@ impl Source {
         if name.trim_matches('.').is_empty() {
             name = "outbox".to_owned();
         }
-        Self { name: name.into(), backend, settings: Arc::default(), routes: None, examiner: None }
+        Self { name: name.into(), backend, settings: Arc::default(), configuration: None, routes: None, examiner: None }
     }
 
     /// Shows these settings.
     #[must_use]
     pub fn settings(self, settings: impl IntoIterator<Item = Setting>) -> Self {
         Self { settings: settings.into_iter().collect(), ..self }
+    }
+
+    /// Shows that the settings and routes are those of a file.
+    #[must_use]
+    pub fn configuration(self, configuration: ConfigurationFile) -> Self {
+        Self { configuration: Some(configuration), ..self }
     }
 
     /// Shows the routes of this forwarder.

@@ -9,6 +9,7 @@ use pillarbox_core::publisher::Publisher;
 use pillarbox_core::store::Store;
 use tokio::time::{Instant, timeout};
 
+use crate::configuration::{self, Configuration, Look};
 use crate::report::Report;
 use crate::{broker, outbox};
 
@@ -35,6 +36,7 @@ enum Subject {
     /// A store that could not be opened, in words.
     Unreachable(String),
     Broker(Arc<dyn Publisher>, Vec<String>),
+    Configuration(Look),
 }
 
 impl Default for Doctor {
@@ -71,6 +73,16 @@ impl Doctor {
     /// Examines a broker, and those of its streams, exchanges, topics or queues that `targets` name.
     pub fn broker(mut self, name: impl Into<String>, publisher: Arc<dyn Publisher>, targets: Vec<String>) -> Self {
         self.subjects.push((name.into(), Subject::Broker(publisher, targets)));
+        self
+    }
+
+    /// Compares a configuration file with the relay that works by it, as `look` finds them at each examination.
+    pub fn configuration(
+        mut self,
+        name: impl Into<String>,
+        look: impl Fn() -> BoxFuture<'static, Configuration> + Send + Sync + 'static,
+    ) -> Self {
+        self.subjects.push((name.into(), Subject::Configuration(Look(Arc::new(look)))));
         self
     }
 
@@ -119,7 +131,7 @@ impl Doctor {
             match subject {
                 Subject::Store(store) => store.close().await,
                 Subject::Broker(publisher, _) => publisher.close().await,
-                Subject::Unreachable(_) => {}
+                Subject::Unreachable(_) | Subject::Configuration(_) => {}
             }
         });
         join_all(all).await;
@@ -131,6 +143,9 @@ impl Doctor {
         let examination: BoxFuture<'_, ()> = match subject {
             Subject::Store(store) => Box::pin(outbox::examine(self, store, &mut results)),
             Subject::Broker(publisher, targets) => Box::pin(broker::examine(self, &**publisher, targets, &mut results)),
+            Subject::Configuration(Look(look)) => {
+                Box::pin(async { results.extend(configuration::judge(look().await)) })
+            }
             Subject::Unreachable(error) => return vec![outbox::UNREACHABLE.found(error)],
         };
         if timeout(self.run_limit, examination).await.is_err() {

@@ -18,11 +18,13 @@
 //! The conditions that all stores have in common are in `outbox/`; those of a database are in its store, those of a broker in its publisher.
 
 mod broker;
+mod configuration;
 mod doctor;
 mod outbox;
 mod report;
 
 pub use broker::ALL as BROKER_CHECKS;
+pub use configuration::{ALL as CONFIGURATION_CHECKS, Configuration, InForce};
 pub use doctor::Doctor;
 pub use outbox::ALL as OUTBOX_CHECKS;
 pub use pillarbox_core::examine::{Check, Severity, Thresholds};

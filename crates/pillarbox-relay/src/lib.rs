@@ -11,6 +11,7 @@
 //! databases; [`Relay::preview`] says where what is pending would go; [`Relay::run`] delivers; [`Relay::drain`] delivers
 //! what is due and ends.
 
+mod configuration;
 mod file;
 mod preview;
 mod relay;
@@ -21,5 +22,5 @@ mod serve;
 pub use file::{ConsoleError, ConsoleSettings, FileError, OnUnavailable, RelayFile, ServerSettings, publisher_at};
 pub use preview::{Preview, PreviewLine};
 pub use relay::{Checked, Relay, RelayError, SourceDrained};
-pub use report::{SourceHealth, SourceReport};
+pub use report::{ConfigurationReport, RefusedConfiguration, Report, SourceHealth, SourceReport};
 pub use serve::{ConsoleServer, Endpoint, Reports, ServeError, Serving};

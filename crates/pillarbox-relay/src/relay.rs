@@ -13,6 +13,7 @@ use pillarbox_engine::run::{Drained, StartError};
 use pillarbox_routes::{CheckError, Forwarder};
 use tokio::time::Instant;
 
+use crate::configuration::beside_relay;
 use crate::file::Source;
 use crate::run::Sources;
 use crate::serve::{ConsoleServer, Endpoint, ServeError};
@@ -177,7 +178,8 @@ impl Relay {
         Checked { problems, unchecked }
     }
 
-    /// A doctor for every database and every broker that the file names. Brokers are connected to when it runs.
+    /// A doctor for every database and every broker that the file names, and for the relay that listens where the file says. Brokers and the
+    /// relay are connected to when it runs.
     ///
     /// # Errors
     /// A database that the file names wrongly; one that does not answer is a finding.
@@ -212,6 +214,11 @@ impl Relay {
         for (publisher, targets) in brokers {
             let name = format!("broker {}", publisher.info().address);
             doctor = doctor.broker(name, publisher, targets);
+        }
+        if let Some(listen) = self.file.server.listen {
+            let path = self.file.path.clone();
+            let name = format!("file {}", path.display());
+            doctor = doctor.configuration(name, move || Box::pin(beside_relay(path.clone(), listen)));
         }
         Ok(doctor)
     }

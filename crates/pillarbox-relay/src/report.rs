@@ -3,6 +3,36 @@ use std::fmt;
 use pillarbox_core::store::{Pause, StoreInfo};
 use pillarbox_engine::observe::Health;
 use pillarbox_routes::RouteStatus;
+use serde::{Deserialize, Serialize};
+
+/// A process as it is now.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Its configuration file, if it works by one.
+    pub configuration: Option<ConfigurationReport>,
+    /// Each source; `None` until the process has started.
+    pub sources: Option<Vec<SourceReport>>,
+}
+
+/// The configuration file that a process works by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigurationReport {
+    /// The time at which it was read.
+    pub read_at: String,
+    /// A digest of its text, by which a file can be compared with it.
+    pub digest: String,
+    /// The last file that was refused after it, if one was.
+    pub refused: Option<RefusedConfiguration>,
+}
+
+/// A configuration file that a process could not use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedConfiguration {
+    /// The time at which it was refused.
+    pub at: String,
+    /// The problem.
+    pub problem: String,
+}
 
 /// The state of one source of a process, as its endpoint tells it.
 #[derive(Debug)]

@@ -57,6 +57,8 @@ impl Driver for MysqlPool {
     type Source<'a> = &'a DatabaseConnection;
     type Store = MysqlStore;
 
+    const A_DROPPED_PREPARE_IS_HARMLESS: bool = false;
+
     async fn create() -> Result<Self, BoxError> {
         let place = Mysql::create().await?;
         let held = connect(place::mysql_url()).await?;

@@ -59,6 +59,8 @@ impl Driver for MysqlPool {
     type Source<'a> = &'a MySqlPool;
     type Store = MysqlStore;
 
+    const A_DROPPED_PREPARE_IS_HARMLESS: bool = false;
+
     async fn create() -> Result<Self, BoxError> {
         let place = Mysql::create().await?;
         let held = MySqlPoolOptions::new().max_connections(1).connect(&place::mysql_url()).await?;

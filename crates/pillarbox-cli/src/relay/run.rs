@@ -9,7 +9,7 @@ use pillarbox::error::{ConfigError, StartError, StoreError};
 use pillarbox::handle::{Events, on_type};
 use pillarbox::run::{Config, Drained, NodeName, applies};
 use pillarbox::{Delivery, Outbox, Store};
-use pillarbox_relay::{Endpoint, Reports, SourceReport};
+use pillarbox_relay::{Endpoint, Report, Reports, SourceReport};
 use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
@@ -92,12 +92,13 @@ async fn drain(outbox: &Outbox, deadline: Option<Duration>) -> Result<Drained, S
 /// The pages of the endpoint: one source, named after its table.
 fn reports(running: &Arc<OnceLock<(Arc<dyn Store>, Outbox)>>) -> Reports {
     let running = Arc::clone(running);
-    Arc::new(move || {
+    let source = move || {
         let (store, outbox) = running.get()?;
         let info = store.info();
         let report = SourceReport::started(&*info.table, info, outbox.health(), Vec::new());
-        Some(vec![SourceReport { paused: outbox.paused(), ..report }])
-    })
+        Some(SourceReport { paused: outbox.paused(), ..report })
+    };
+    Arc::new(move || Report { configuration: None, sources: source().map(|source| vec![source]) })
 }
 
 /// Waits until there is a reason to stop; `None` if that is a signal.

@@ -144,9 +144,19 @@ async fn a_file_that_cannot_be_used_is_refused_and_the_old_one_stays() {
 
     files.shop.insert("order", 1, 1).await;
     files.shop.wait_until("status = 1", 1).await;
-    assert_eq!(node(&all_deliver(files.port, 1).await, "shop"), node(&before, "shop"));
-    write_and_reload(&file, &good.replace("first", "second"), &running).await;
+    let status = all_deliver(files.port, 1).await;
+    assert_eq!(node(&status, "shop"), node(&before, "shop"));
+    let refused = serde_json::from_str::<Value>(&status).unwrap()["configuration"]["refused"].clone();
+    assert!(refused["problem"].as_str().unwrap().contains("cannot read") && refused["at"].is_string(), "{refused}");
+
+    // Whoever is on call sees what is not in force.
+    std::fs::write(&file, &good).unwrap();
+    assert_eq!(found(&file).await, ["configuration-refused"]);
+    std::fs::write(&file, good.replace("first", "second")).unwrap();
+    assert_eq!(found(&file).await, ["configuration-refused", "configuration-not-loaded"]);
+    hang_up(&running).await;
     line_with(&mut lines, "the configuration was reloaded").await;
+    assert_eq!(found(&file).await, [""; 0]);
     files.shop.insert("order", 2, 1).await;
     files.shop.wait_until("status = 1", 2).await;
     assert_eq!(files.endpoint.paths(), ["/first", "/second"]);
@@ -154,9 +164,17 @@ async fn a_file_that_cannot_be_used_is_refused_and_the_old_one_stays() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
-async fn write_and_reload(file: &Path, text: &str, relay: &Child) {
-    std::fs::write(file, text).unwrap();
-    hang_up(relay).await;
+/// What the doctor finds about a file and its relay.
+async fn found(file: &Path) -> Vec<String> {
+    let examined = run(&["doctor", "--config", file.to_str().unwrap(), "--json"]).await;
+    let report: Value = serde_json::from_str(&examined.stdout).unwrap_or_else(|_| panic!("{examined:?}"));
+    let codes = |list: &str, key: &str| -> Vec<String> {
+        let all = report[list].as_array().unwrap_or_else(|| panic!("{examined:?}"));
+        let codes = all.iter().map(|one| one[key].as_str().unwrap().to_owned());
+        codes.filter(|code| code.starts_with("configuration-")).collect()
+    };
+    assert!(codes("not_checked", "code").is_empty(), "{report}");
+    codes("findings", "code")
 }
 
 type Lines = tokio::io::Lines<tokio::io::BufReader<tokio::process::ChildStderr>>;

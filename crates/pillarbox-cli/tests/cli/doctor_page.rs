@@ -1,10 +1,10 @@
 //! The page about the doctor has every check, with the words of the code.
 
-use pillarbox_doctor::{BROKER_CHECKS, Check, OUTBOX_CHECKS};
+use pillarbox_doctor::{BROKER_CHECKS, CONFIGURATION_CHECKS, Check, OUTBOX_CHECKS};
 
 const PAGE: &str = include_str!("../../../../docs/doctor.md");
 
-const SECTIONS: [(&str, &[&Check]); 8] = [
+const SECTIONS: [(&str, &[&Check]); 9] = [
     ("Every outbox", OUTBOX_CHECKS),
     ("PostgreSQL", pillarbox_postgres::examine::ALL),
     ("MySQL and MariaDB", pillarbox_mysql::examine::ALL),
@@ -13,6 +13,7 @@ const SECTIONS: [(&str, &[&Check]); 8] = [
     ("NATS", pillarbox_nats::examine::ALL),
     ("RabbitMQ", pillarbox_rabbitmq::examine::ALL),
     ("Redis", pillarbox_redis::examine::ALL),
+    ("The relay's file", CONFIGURATION_CHECKS),
 ];
 
 #[test]

@@ -10,12 +10,17 @@ use crate::view::View;
 /// The settings in force, and where each was given.
 pub(crate) async fn page(view: View) -> Response {
     let settings = &view.source.settings;
+    let refused = view.source.configuration.as_ref().and_then(|file| file.refused.as_ref());
     let live = html! {
+        @if let Some((at, problem)) = refused {
+            p.notice.bad role="alert" { "The file was refused at " (at) ", and what follows is still in force: " (problem) }
+        }
         @if let Ok(store) = view.source.store() {
             @let info = store.info();
             dl.facts {
                 dt { "Database" } dd { (info.dialect) " at " code { (info.address) } }
                 dt { "Table" } dd { code { (info.table) } }
+                @if let Some(file) = &view.source.configuration { dt { "File" } dd { "read at " (file.read_at) } }
                 @if let Some(outbox) = view.source.outbox() { dt { "Mode" } dd { (outbox.mode().name()) } }
             }
         }

@@ -12,6 +12,6 @@ pub use error::FileError;
 pub(crate) use publisher::PublisherSection;
 pub use publisher::publisher_at;
 pub use read::RelayFile;
-pub(crate) use read::Source;
+pub(crate) use read::{Source, digest_at};
 pub(crate) use route::RouteSection;
 pub use server::{OnUnavailable, ServerSettings};

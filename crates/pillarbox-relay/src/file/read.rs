@@ -1,14 +1,16 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pillarbox_config::{DatabaseUrl, InForce, Loader, Settings};
+use pillarbox_core::clock::{Clock as _, SystemClock, Timestamp};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::publisher::Publisher;
 use pillarbox_core::store::{Store, operation};
 use pillarbox_engine::run::StartError;
 use pillarbox_routes::{CheckError, Route, RouteError, Routes};
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
@@ -19,6 +21,10 @@ use super::{FileError, PublisherSection, RouteSection, ServerSettings};
 /// A configuration file, read and checked as far as it can be without asking anybody.
 #[derive(Debug)]
 pub struct RelayFile {
+    pub(crate) path: PathBuf,
+    /// See [`digest`].
+    pub(crate) digest: String,
+    pub(crate) read_at: Timestamp,
     pub(crate) server: ServerSettings,
     pub(crate) sources: Vec<Arc<Source>>,
     pub(crate) publishers: Vec<PublisherSection>,
@@ -67,6 +73,24 @@ impl Source {
     }
 }
 
+/// The text of a file.
+fn read_text(path: &Path) -> Result<String, FileError> {
+    std::fs::read_to_string(path).map_err(|source| FileError::Unreadable { path: path.to_owned(), source })
+}
+
+/// The digest of a file as it is now.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn digest_at(path: &Path) -> Result<String, FileError> {
+    read_text(path).map(|text| digest(&text))
+}
+
+/// The beginning of the text's SHA-256, in hexadecimal digits: enough to tell one text from another.
+fn digest(text: &str) -> String {
+    Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The file of a URL of SQLite.
 fn file_of(url: &str) -> Option<&str> {
     let file = match url.split_once(':') {
@@ -98,8 +122,7 @@ impl RelayFile {
     /// # Errors
     /// The first thing that is wrong with it, with its line.
     pub fn read(path: &Path) -> Result<Self, FileError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| FileError::Unreadable { path: path.to_owned(), source })?;
+        let text = read_text(path)?;
         Reader { places: Places { path, text: &text } }.read()
     }
 
@@ -234,8 +257,15 @@ impl Reader<'_> {
         self.agree(&sources, &publishers, &routes)?;
         let places_of_routes: Vec<(String, usize)> =
             routes.iter().map(|(at, route)| (route.name.clone(), *at)).collect();
-        let file =
-            RelayFile { server, sources, publishers, routes: routes.into_iter().map(|(_, route)| route).collect() };
+        let file = RelayFile {
+            path: places.path.to_owned(),
+            digest: digest(places.text),
+            read_at: SystemClock.now(),
+            server,
+            sources,
+            publishers,
+            routes: routes.into_iter().map(|(_, route)| route).collect(),
+        };
         self.reached(&file, &places_of_routes)?;
         for source in &file.sources {
             // Nothing is made, whose metrics would be those of routes at work.

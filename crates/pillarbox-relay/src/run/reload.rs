@@ -32,6 +32,7 @@ impl Sources {
             Err(error) => {
                 let problem = error.to_string();
                 tracing::error!(problem, "the configuration file is refused; the relay goes on with the one it has");
+                self.show_refused(problem);
             }
         }
     }

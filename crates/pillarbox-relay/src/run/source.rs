@@ -192,8 +192,8 @@ impl Deliverer {
         *self.state.lock() = state;
     }
 
-    /// The source as the console shows it.
-    pub(super) fn shown(&self) -> pillarbox_console::Source {
+    /// The source as the console shows it, examined by this doctor.
+    pub(super) fn shown(&self, doctor: Doctor) -> pillarbox_console::Source {
         use pillarbox_console::Source;
 
         let name = &*self.source.name;
@@ -201,7 +201,7 @@ impl Deliverer {
             State::Starting => Source::away(name, "its brokers and its database are asked for the first time"),
             State::Waiting { problem } => Source::away(name, problem),
             State::Started { store, outbox } => {
-                let doctor = Doctor::new().store(name, Arc::clone(store));
+                let doctor = doctor.store(name, Arc::clone(store));
                 let brokers = self.forwarder.brokers().into_iter();
                 let doctor = brokers.fold(doctor, |doctor, (publisher, targets)| {
                     let address = publisher.info().address.clone();

@@ -7,15 +7,19 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::{Stream, StreamExt as _};
+use pillarbox_core::clock::{Clock as _, SystemClock};
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::publisher::Publisher;
+use pillarbox_doctor::Doctor;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
 use tracing::Instrument as _;
 
 use super::source::{Beginning, Deliverer};
+use crate::configuration::beside;
 use crate::file::{FileError, RelayFile, Source};
 use crate::relay::{RelayError, SourceDrained, forwarder};
+use crate::report::{ConfigurationReport, RefusedConfiguration, Report};
 use crate::serve::Reports;
 
 /// The interval at which the relay looks for publishers that nobody uses any more.
@@ -36,6 +40,7 @@ pub(crate) struct Sources {
 #[derive(Debug, Default)]
 struct Shown {
     started: AtomicBool,
+    configuration: Mutex<Option<ConfigurationReport>>,
     all: Mutex<Vec<Arc<Deliverer>>>,
 }
 
@@ -87,21 +92,42 @@ impl Sources {
     /// Lets the endpoint see the sources as they are now.
     pub(super) fn show(&self) {
         self.shown.all.lock().clone_from(&self.all);
+        let (read_at, digest) = (self.file.read_at.to_string(), self.file.digest.clone());
+        *self.shown.configuration.lock() = Some(ConfigurationReport { read_at, digest, refused: None });
+    }
+
+    /// Lets the endpoint and the console see that another file was refused.
+    pub(super) fn show_refused(&self, problem: String) {
+        if let Some(configuration) = &mut *self.shown.configuration.lock() {
+            configuration.refused = Some(RefusedConfiguration { at: SystemClock.now().to_string(), problem });
+        }
     }
 
     /// The reports that the endpoint shows.
     pub(crate) fn reports(&self) -> Reports {
         let shown = Arc::clone(&self.shown);
         Arc::new(move || {
-            let all = shown.all.lock();
-            shown.started.load(Ordering::Acquire).then(|| all.iter().map(|source| source.report()).collect())
+            let sources = || shown.all.lock().iter().map(|source| source.report()).collect();
+            Report {
+                configuration: shown.configuration.lock().clone(),
+                sources: shown.started.load(Ordering::Acquire).then(sources),
+            }
         })
     }
 
     /// The sources that the console shows.
     pub(crate) fn shown_by_console(&self) -> impl Fn() -> Vec<pillarbox_console::Source> + Send + Sync + 'static {
-        let shown = Arc::clone(&self.shown);
-        move || shown.all.lock().iter().map(|source| source.shown()).collect()
+        let (shown, path) = (Arc::clone(&self.shown), self.file.path.clone());
+        let name = format!("file {}", path.display());
+        move || {
+            let Some(configuration) = shown.configuration.lock().clone() else { return Vec::new() };
+            let doctor = || {
+                let (path, configuration) = (path.clone(), configuration.clone());
+                Doctor::new().configuration(name.clone(), move || Box::pin(beside(path.clone(), configuration.clone())))
+            };
+            let all = shown.all.lock();
+            all.iter().map(|source| source.shown(doctor()).configuration(configuration.clone().into())).collect()
+        }
     }
 
     /// Delivers until `stop` is ready, or a source cannot go on, and stops in order. Takes files that are to replace the first.

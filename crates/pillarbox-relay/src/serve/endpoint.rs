@@ -49,14 +49,14 @@ impl Endpoint {
         Ok(Self(Some((listener, metrics))))
     }
 
-    /// Answers from now on, with what `reports` says at each time: `None` until the process has started.
+    /// Answers from now on, with what `reports` says at each time.
     #[must_use = "it answers until it is closed or dropped"]
     pub fn serve(self, reports: Reports) -> Serving {
         let stop = CancellationToken::new();
         let Some((listener, metrics)) = self.0 else { return Serving { stop, tasks: JoinSet::new() } };
         let probe = |probe| {
             let reports = Arc::clone(&reports);
-            get(move || std::future::ready(pages::probe(probe, reports().as_deref())))
+            get(move || std::future::ready(pages::probe(probe, reports().sources.as_deref())))
         };
         let (live, ready) = (probe(Probe::Live), probe(Probe::Ready));
         let render = metrics.clone();

@@ -10,7 +10,7 @@ pub use endpoint::{Endpoint, ServeError, Serving};
 
 use std::sync::Arc;
 
-use crate::report::SourceReport;
+use crate::report::Report;
 
-/// Reports on each source as it is now; `None` until the process has started.
-pub type Reports = Arc<dyn Fn() -> Option<Vec<SourceReport>> + Send + Sync>;
+/// Reports on the process as it is now.
+pub type Reports = Arc<dyn Fn() -> Report + Send + Sync>;

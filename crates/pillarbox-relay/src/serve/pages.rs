@@ -5,13 +5,15 @@ use pillarbox_core::store::Pause;
 use pillarbox_routes::RouteStatus;
 use serde::Serialize;
 
-use crate::report::SourceReport;
+use crate::report::{ConfigurationReport, Report, SourceReport};
 
 /// `/status`. Its keys are a contract.
 #[derive(Debug, Serialize)]
 struct Status {
     /// True once it delivers: at first it asks the databases and brokers.
     started: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configuration: Option<ConfigurationReport>,
     sources: Vec<SourceStatus>,
 }
 
@@ -53,7 +55,7 @@ impl From<Pause> for Paused {
 }
 
 /// All there is to tell.
-pub(super) fn status(reports: Option<Vec<SourceReport>>) -> Response {
+pub(super) fn status(Report { configuration, sources }: Report) -> Response {
     let source = |report: SourceReport| SourceStatus {
         source: report.name,
         database: report.address,
@@ -67,8 +69,9 @@ pub(super) fn status(reports: Option<Vec<SourceReport>>) -> Response {
         routes: report.routes,
         paused: report.paused.into_iter().map(Paused::from).collect(),
     };
-    let started = reports.is_some();
-    Json(Status { started, sources: reports.unwrap_or_default().into_iter().map(source).collect() }).into_response()
+    let started = sources.is_some();
+    let sources = sources.unwrap_or_default().into_iter().map(source).collect();
+    Json(Status { started, configuration, sources }).into_response()
 }
 
 /// The question of a probe.
