@@ -36,6 +36,14 @@ async fn until(is_so: impl Fn() -> bool) {
     timeout(Duration::from_secs(60), waiting).await.expect("it happens");
 }
 
+/// Does `work` while paused routes are tried out.
+async fn watched(forwarder: &Forwarder, work: impl Future<Output = ()>) {
+    tokio::select! {
+        () = work => {}
+        () = forwarder.watch() => panic!("it ends"),
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_route_that_is_paused_by_hand_sends_nothing_until_it_is_resumed() {
     let (one, other) = (MemoryPublisher::new(), MemoryPublisher::new());
@@ -57,21 +65,19 @@ async fn a_route_that_is_paused_by_hand_sends_nothing_until_it_is_resumed() {
     let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
     let outbox = Outbox::single_node(store.clone()).type_pause(forwarder.type_pause()).handler(handler);
     let outbox = outbox.start().await.expect("starts");
-    let watching = tokio::spawn({
-        let forwarder = forwarder.clone();
-        async move { forwarder.watch().await }
-    });
-    until(|| other.calls().len() == 1).await;
-    write(&store, &["one"]).await;
-    sleep(Duration::from_secs(120)).await;
-    assert!(one.calls().is_empty(), "nothing was sent, however long it takes");
-    let waiting = store.inspect().rows().into_iter().filter(|row| row.event.event_type() == "one");
-    assert!(waiting.inspect(|row| assert_eq!((row.status, row.attempts), (Status::New, 0))).count() == 3);
+    let work = async {
+        until(|| other.calls().len() == 1).await;
+        write(&store, &["one"]).await;
+        sleep(Duration::from_secs(120)).await;
+        assert!(one.calls().is_empty(), "nothing was sent, however long it takes");
+        let waiting = store.inspect().rows().into_iter().filter(|row| row.event.event_type() == "one");
+        assert!(waiting.inspect(|row| assert_eq!((row.status, row.attempts), (Status::New, 0))).count() == 3);
 
-    assert!(forwarder.resume("one") && !forwarder.resume("one"));
-    until(|| one.calls().iter().map(Vec::len).sum::<usize>() == 3).await;
-    assert_eq!(state(&forwarder, 0), RouteState::Open);
-    watching.abort();
+        assert!(forwarder.resume("one") && !forwarder.resume("one"));
+        until(|| one.calls().iter().map(Vec::len).sum::<usize>() == 3).await;
+        assert_eq!(state(&forwarder, 0), RouteState::Open);
+    };
+    watched(&forwarder, work).await;
     outbox.shutdown().await;
 }
 
@@ -85,14 +91,12 @@ async fn what_was_away_before_is_tried_out_once_it_is_resumed() {
     assert!(matches!(state(&forwarder, 0), RouteState::Paused { .. }));
     assert!(forwarder.pause("ill", "by anna"));
     ill.answer(Answer::Confirm);
-    let watching = tokio::spawn({
-        let forwarder = forwarder.clone();
-        async move { forwarder.watch().await }
-    });
-    sleep(Duration::from_secs(300)).await;
-    assert!(matches!(state(&forwarder, 0), RouteState::PausedByHand { .. }), "nothing tries it out");
-    assert!(forwarder.resume("ill"));
-    assert!(matches!(state(&forwarder, 0), RouteState::Paused { .. }), "its destination was away");
-    until(|| state(&forwarder, 0) == RouteState::Open).await;
-    watching.abort();
+    let work = async {
+        sleep(Duration::from_secs(300)).await;
+        assert!(matches!(state(&forwarder, 0), RouteState::PausedByHand { .. }), "nothing tries it out");
+        assert!(forwarder.resume("ill"));
+        assert!(matches!(state(&forwarder, 0), RouteState::Paused { .. }), "its destination was away");
+        until(|| state(&forwarder, 0) == RouteState::Open).await;
+    };
+    watched(&forwarder, work).await;
 }
