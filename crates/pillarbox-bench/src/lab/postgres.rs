@@ -104,6 +104,28 @@ impl PostgresLab {
         sleep(A_MOMENT).await;
     }
 
+    /// Raises the read point as far as it goes, which takes several calls above many rows.
+    async fn raise_read_point(&self, client: &Client) -> Result<(), Failure> {
+        const DOING: &str = "read the read point";
+        const POINT: &str = "SELECT read_point FROM pillarbox_bench_partition WHERE partition = 0";
+        const A_MOMENT: Duration = Duration::from_millis(50);
+        let mut last = None;
+        loop {
+            // It is raised once a moment at most.
+            if !self.store.raise_read_point().await? {
+                sleep(A_MOMENT).await;
+                continue;
+            }
+            let row = client.query_opt(POINT, &[]).await.map_err(Failure::during(DOING))?;
+            let point: Option<i64> =
+                row.map(|row| row.try_get(0)).transpose().map_err(Failure::during(DOING))?.flatten();
+            if point == last {
+                return Ok(());
+            }
+            last = point;
+        }
+    }
+
     async fn client(&self) -> Result<Client, Failure> {
         self.pool.get().await.map_err(Failure::during("connect to the database"))
     }
@@ -154,7 +176,7 @@ impl BenchDb for PostgresLab {
             client.batch_execute(&vacuum).await.map_err(Failure::during("vacuum the bench's tables"))?;
         }
         // As it is where rows were delivered by nodes, and not put there as they are.
-        self.store.raise_read_point().await?;
+        self.raise_read_point(&client).await?;
         if let Err(error) = client.batch_execute("CHECKPOINT").await {
             let reason = error.as_db_error().map_or_else(|| error.to_string(), |refusal| refusal.message().to_owned());
             tracing::warn!(reason, "no checkpoint between the phases: one may be taxed for what another has written");

@@ -2,9 +2,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
-use pillarbox_core::error::StoreError;
-use pillarbox_core::store::{DeadFilter, PendingFilter, Record};
-use pillarbox_engine::maintain::{Changed, PendingChange};
+use pillarbox_core::store::{DeadFilter, PendingFilter};
 use serde::Deserialize;
 
 use super::Action;
@@ -34,9 +32,17 @@ pub(crate) struct Confirmed {
 
 /// Makes a change that was confirmed.
 pub(crate) async fn act(view: View, Operation(confirmed): Operation<Confirmed>) -> Result<Response, Problem> {
-    let Confirmed { action, seq, count, filters } = confirmed;
+    let app = view.app.clone();
+    // Whoever asked may hang up: what has begun is seen through, and recorded.
+    app.jobs.see_through(made(view, confirmed)).await.unwrap_or_else(|| {
+        Err(Problem::unavailable("the console is ending; look at the audit for what has become of the change"))
+    })
+}
+
+async fn made(view: View, Confirmed { action, seq, count, filters }: Confirmed) -> Result<Response, Problem> {
     if seq.is_empty() {
-        return all(&view, action, &filters, count.parse().unwrap_or(0)).await;
+        let count = count.parse().map_err(|_| Problem::bad("`count` is no number of rows"))?;
+        return all(&view, action, &filters, count).await;
     }
     let seq: i64 = seq.parse().map_err(|_| Problem::bad("`seq` is no number of a row"))?;
     let record = answer(view.store()?.record(seq)).await?;
@@ -44,7 +50,7 @@ pub(crate) async fn act(view: View, Operation(confirmed): Operation<Confirmed>) 
         Problem::not_found(format!("no row has the number {seq}; it may have been purged or discarded"))
     })?;
     let audit = Audit::begin(&view, action.name(), &format!("row {seq}, event {}", record.event_id)).await?;
-    let outcome = one(&view, action, &record).await;
+    let outcome = one(&view.source, action, seq).await;
     audit.end(outcome.as_ref().ok().copied(), &outcome).await;
     let rows = outcome.map_err(Problem::unavailable)?;
     // What is discarded has no page any more.
@@ -52,25 +58,17 @@ pub(crate) async fn act(view: View, Operation(confirmed): Operation<Confirmed>) 
     Ok(Redirect::to(&page).into_response())
 }
 
-/// Changes the row.
-async fn one(view: &View, action: Action, record: &Record) -> Result<u64, String> {
-    let (id, handler) = (&*record.event_id, record.handler.as_deref());
-    let (dead, pending) = (view.source.dead()?, view.source.pending()?);
-    let text = |error: StoreError| error.to_string();
-    let of_dead = |changed| if let Changed::Rows(rows) = changed { rows } else { 0 };
-    let of_pending = |changed| if let PendingChange::Rows(rows) = changed { rows } else { 0 };
-    let rows = match (action, handler) {
-        (Action::Replay, Some(handler)) => dead.replay_for(id, handler).await.map(of_dead),
-        (Action::Replay, None) => dead.replay(id).await.map(of_dead),
-        (Action::Discard, Some(handler)) => dead.discard_for(id, handler).await.map(of_dead),
-        (Action::Discard, None) => dead.discard(id).await.map(of_dead),
-        (Action::RetryNow, Some(handler)) => pending.retry_now_for(id, handler).await.map(of_pending),
-        (Action::RetryNow, None) => pending.retry_now(id).await.map(of_pending),
-        (Action::Cancel, Some(handler)) => pending.cancel_for(id, handler).await.map(of_pending),
-        (Action::Cancel, None) => pending.cancel(id).await.map(of_pending),
+/// Changes the row, and no other of its event.
+async fn one(source: &Source, action: Action, seq: i64) -> Result<u64, String> {
+    let (dead, pending, seqs) = (source.dead()?, source.pending()?, [seq]);
+    let rows = match action {
+        Action::Replay => dead.replay_rows(&seqs).await,
+        Action::Discard => dead.discard_rows(&seqs).await,
+        Action::RetryNow => pending.retry_rows_now(&seqs).await,
+        Action::Cancel => pending.cancel_rows(&seqs).await,
     };
-    let rows = rows.map_err(text)?;
-    wake(&view.source, rows).await;
+    let rows = rows.map_err(|error| error.to_string())?;
+    wake(source, rows).await;
     Ok(rows)
 }
 
@@ -91,13 +89,29 @@ enum Filter {
     Pending(PendingFilter),
 }
 
-/// Begins to change all that match, and leads to the page of its progress.
+/// Begins to change all that match, and leads to the page of its progress. More than were confirmed are not changed.
 async fn all(view: &View, action: Action, filters: &Filters, expected: u64) -> Result<Response, Problem> {
-    let filter = if action.is_about_dead() {
-        Filter::Dead(filters.dead(view.store()?).await?)
+    let (filter, count) = if action.is_about_dead() {
+        let filter = filters.dead(view.store()?).await?;
+        let count = answer(view.store()?.count_dead(&filter)).await?;
+        (Filter::Dead(filter), count)
     } else {
-        Filter::Pending(filters.pending()?)
+        let filter = filters.pending()?;
+        let pending = view.source.pending().map_err(Problem::unavailable)?;
+        let count = match action {
+            Action::RetryNow => answer(pending.count_waiting(&filter)).await?,
+            _ => answer(pending.count(&filter)).await?,
+        };
+        (Filter::Pending(filter), count)
     };
+    if count > expected {
+        return Err(Problem::refused(
+            StatusCode::CONFLICT,
+            format!(
+                "there are {count} rows now, and {expected} were confirmed; nothing was changed: look at them again"
+            ),
+        ));
+    }
     let words = filters.words();
     let job = Job::new(view.source.name(), action, words.clone(), &view.user.name, view.now, expected);
     let busy = || {

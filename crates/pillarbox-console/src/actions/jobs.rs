@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::lock::Mutex;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::Action;
@@ -92,6 +93,19 @@ impl Jobs {
 
     pub(crate) fn find(&self, id: u64) -> Option<Arc<Job>> {
         self.all.lock().iter().find(|job| job.id == id).cloned()
+    }
+
+    /// Does it to its end, even if whoever waits for it goes away; `None` if the console ends first.
+    pub(crate) async fn see_through<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (told, done) = oneshot::channel();
+        self.run(async move {
+            // Nobody may listen any more.
+            let _ = told.send(work.await);
+        });
+        done.await.ok()
     }
 
     /// Runs until it ends, or the console does.

@@ -45,8 +45,8 @@ impl Named {
 
 /// Pauses an event type or a handler on all nodes.
 pub(crate) async fn pause(view: View, Operation(asked): Operation<Paused>) -> Result<Response, Problem> {
-    let (kind, name) = (asked.named.kind(), asked.named.name.trim());
-    if name.is_empty() {
+    let (kind, name) = (asked.named.kind(), &*asked.named.name);
+    if name.trim().is_empty() {
         return Err(Problem::bad(format!("the name of the {kind} is missing; write the exact one")));
     }
     let mut note = PauseNote::new().by(&*view.user.name);

@@ -1,3 +1,4 @@
+use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use pillarbox_routes::Forwarder;
 use serde::Deserialize;
@@ -14,13 +15,20 @@ pub(crate) struct Named {
 
 /// Lets a paused route be tried out now.
 pub(crate) async fn probe(view: View, Operation(Named { route }): Operation<Named>) -> Result<Response, Problem> {
-    change(&view, "probe", &route, |routes| routes.probe_now(&route), "it is not paused, or is being tried out").await
+    change(
+        &view,
+        "probe",
+        &route,
+        |routes| routes.probe_now(&route),
+        "the route is open, or is being tried out, or an operator has paused it",
+    )
+    .await
 }
 
 /// Pauses a route in this process.
 pub(crate) async fn pause_route(view: View, Operation(Named { route }): Operation<Named>) -> Result<Response, Problem> {
     let reason = format!("by {}", view.user.name);
-    change(&view, "pause", &route, |routes| routes.pause(&route, &reason), "it sends nothing").await
+    change(&view, "pause", &route, |routes| routes.pause(&route, &reason), "the route sends nothing").await
 }
 
 /// Resumes a route that was paused in this process.
@@ -28,7 +36,7 @@ pub(crate) async fn resume_route(
     view: View,
     Operation(Named { route }): Operation<Named>,
 ) -> Result<Response, Problem> {
-    change(&view, "resume", &route, |routes| routes.resume(&route), "nobody has paused it").await
+    change(&view, "resume", &route, |routes| routes.resume(&route), "no operator has paused the route").await
 }
 
 /// Changes a route, and records who did. `otherwise` says why nothing was changed.
@@ -47,5 +55,6 @@ async fn change(
     let audit = Audit::begin(view, action, &format!("route {route}")).await?;
     let outcome = if change(routes) { Ok(()) } else { Err(otherwise.to_owned()) };
     audit.end(None, &outcome).await;
+    outcome.map_err(|problem| Problem::refused(StatusCode::CONFLICT, format!("nothing was changed: {problem}")))?;
     Ok(Redirect::to("routes").into_response())
 }

@@ -2,7 +2,7 @@ use axum::extract::Path;
 use axum::response::Response;
 use maud::{Markup, html};
 use pillarbox_core::event::Payload;
-use pillarbox_core::store::{Pause, Record};
+use pillarbox_core::store::{EventFilter, ListedEvent, Pause, Record};
 
 use super::answer;
 use crate::layout::{self, Page};
@@ -22,7 +22,9 @@ pub(crate) async fn page(view: View, Path((_, seq)): Path<(String, i64)>) -> Res
     let record = answer(store.record(seq)).await?;
     let gone = || Problem::not_found(format!("no row has the number {seq}; it may have been purged or discarded"));
     let record = record.ok_or_else(gone)?;
-    let siblings = answer(store.records(&record.event_id)).await?;
+    // Without their payloads: an event may have many rows, each with its own copy.
+    let of_this_event = EventFilter { event_id: Some(record.event_id.to_string()), ..EventFilter::new() };
+    let siblings = answer(store.recent(&of_this_event, None, SIBLINGS + 1)).await?.events;
     let status = Status::of(&record, view.now);
     let pauses = if status.is_pending() { answer(store.pauses()).await? } else { Vec::new() };
     let live = html! {
@@ -110,6 +112,7 @@ fn headers(view: &View, record: &Record) -> Markup {
         dl {
             @for (name, value) in &headers {
                 @let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                @let text = parts::masked(&text).unwrap_or(text);
                 dt { code { (name) } }
                 dd {
                     (mask::shown(name, &text))
@@ -147,12 +150,17 @@ fn text(payload: &Payload) -> Markup {
     let Ok(text) = std::str::from_utf8(payload.as_bytes()) else {
         return html! { pre.payload tabindex="0" aria-label="The payload's bytes" { (dump(payload.as_bytes())) } };
     };
-    match parts::pretty(text).zip(parts::masked(text)) {
-        Some((pretty, raw)) => html! {
+    match (parts::pretty(text), parts::masked(text)) {
+        (Some(pretty), Some(raw)) => html! {
             pre.payload tabindex="0" aria-label="The payload, indented" { (pretty) }
             details { summary { "Raw" } pre.payload.raw tabindex="0" aria-label="The payload as it is stored" { (raw) } }
         },
-        None => html! { pre.payload.raw tabindex="0" aria-label="The payload as it is stored" { (text) } },
+        // Nested too deeply to be indented.
+        (None, Some(raw)) => html! { pre.payload.raw tabindex="0" aria-label="The payload as it is stored" { (raw) } },
+        (_, None) if payload.content_type().contains("json") => html! {
+            p { "It is no JSON, though it says so, and cannot be masked: look at it on the command line." }
+        },
+        (_, None) => html! { pre.payload.raw tabindex="0" aria-label="The payload as it is stored" { (text) } },
     }
 }
 
@@ -184,7 +192,7 @@ fn attempts(view: &View, record: &Record) -> Markup {
     }
 }
 
-fn rows(view: &View, records: &[Record], current: i64) -> Markup {
+fn rows(view: &View, records: &[ListedEvent], current: i64) -> Markup {
     html! {
         div.scroll { table.list {
             thead { tr { th scope="col" { "Row" } th scope="col" { "State" } th scope="col" { "Handler" } th.num scope="col" { "Attempts" } } }
@@ -192,10 +200,11 @@ fn rows(view: &View, records: &[Record], current: i64) -> Markup {
                 th scope="row" data-label="Row" {
                     @if record.seq == current { (record.seq) " (this one)" } @else { a href=(view.href(&format!("event/{}", record.seq))) { (record.seq) } }
                 }
-                td data-label="State" { (badge(Status::of(record, view.now))) }
+                td data-label="State" { (badge(Status::listed(record, view.now))) }
                 td data-label="Handler" { (or_dash(record.handler.as_deref())) }
                 td.num data-label="Attempts" { (record.attempts) }
             } } }
         } }
+        @if records.len() > SIBLINGS { p.faint { "There are more; these are the newest." } }
     }
 }

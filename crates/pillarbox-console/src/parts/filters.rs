@@ -69,7 +69,7 @@ impl Filters {
             ("since", &self.since),
             ("before", &self.before),
         ];
-        all.into_iter().map(|(name, value)| (name, value.trim())).filter(|(_, value)| !value.is_empty())
+        all.into_iter().map(|(name, value)| (name, &**value)).filter(|(_, value)| !value.is_empty())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -93,8 +93,17 @@ impl Filters {
         html! { @for (name, value) in self.fields() { input type="hidden" name=(name) value=(value); } }
     }
 
+    /// Refuses what would be shown as part of the filter, and ignored.
+    fn has_nothing_of(&self, what: &str, names: &[&str]) -> Result<(), Problem> {
+        match self.fields().find(|(name, _)| names.contains(name)) {
+            Some((name, _)) => Err(Problem::bad(format!("`{name}` is no filter of {what} events; clear it"))),
+            None => Ok(()),
+        }
+    }
+
     /// The filter of DEAD events, its ages counted back from the database's time.
     pub(crate) async fn dead(&self, store: &dyn Store) -> Result<DeadFilter, Problem> {
+        self.has_nothing_of("DEAD", &["state"])?;
         let [since, before] = self.moments(store).await?;
         let filter = DeadFilter { since, before, error: text(&self.error), ..DeadFilter::new() };
         Ok(narrowed!(self, filter))
@@ -132,6 +141,7 @@ impl Filters {
 
     /// The filter of pending events.
     pub(crate) fn pending(&self) -> Result<PendingFilter, Problem> {
+        self.has_nothing_of("pending", &["error", "since", "before"])?;
         let wrong = || Problem::bad("`state` is none of pending, new, delayed and retrying; choose one of these");
         let state = match text(&self.state).filter(|state| state != PENDING) {
             None => None,
@@ -148,7 +158,7 @@ fn pair((name, value): (&str, &str)) -> String {
 
 /// What a field of a form says, if it says anything.
 pub(crate) fn text(field: &str) -> Option<String> {
-    Some(field.trim()).filter(|field| !field.is_empty()).map(str::to_owned)
+    Some(field).filter(|field| !field.is_empty()).map(str::to_owned)
 }
 
 /// A time as people write it.
@@ -159,7 +169,7 @@ enum Moment {
 }
 
 fn moment(field: &str, name: &str) -> Result<Option<Moment>, Problem> {
-    let Some(text) = text(field) else { return Ok(None) };
+    let Some(text) = text(field.trim()) else { return Ok(None) };
     if let Ok(age) = humantime::parse_duration(&text) {
         return Ok(Some(Moment::Ago(age)));
     }
@@ -181,9 +191,9 @@ mod tests {
     #[test]
     fn a_filter_is_told_in_an_address_and_in_words() {
         let filter =
-            Filters { event_type: "order placed&".to_owned(), tenant: " acme ".to_owned(), ..Filters::default() };
-        assert_eq!(filter.query(&[("after", "7")]), "type=order%20placed%26&tenant=acme&after=7");
-        assert_eq!(filter.words(), "type order placed&, tenant acme");
+            Filters { event_type: "order placed&".to_owned(), tenant: " acme".to_owned(), ..Filters::default() };
+        assert_eq!(filter.query(&[("after", "7")]), "type=order%20placed%26&tenant=%20acme&after=7");
+        assert_eq!(filter.words(), "type order placed&, tenant  acme");
         assert!(Filters::default().is_empty() && !filter.is_empty());
     }
 

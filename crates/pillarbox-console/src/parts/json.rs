@@ -7,9 +7,15 @@ use crate::mask::{MASK, is_secret};
 /// Indentations that are followed; deeper ones stay on one level.
 const DEEPEST: usize = 40;
 
-/// The text indented; `None` if it is no JSON.
+/// Values within one another that are indented. Each is a call within a call.
+const NESTED: usize = 200;
+
+/// The text indented; `None` if it is no JSON, or its values are nested too deeply.
 pub(crate) fn pretty(text: &str) -> Option<Markup> {
     serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
+    if is_deep(text) {
+        return None;
+    }
     let mut writer = Writer { out: String::with_capacity(text.len() * 2), depth: 0 };
     writer.value(&mut Tokens(text), false)?;
     Some(PreEscaped(writer.out))
@@ -36,6 +42,21 @@ pub(crate) fn masked(text: &str) -> Option<String> {
         }
     }
     Some(out)
+}
+
+fn is_deep(text: &str) -> bool {
+    let (mut open, mut tokens) = (0_usize, Tokens(text));
+    while let Some(token) = tokens.next() {
+        match token {
+            "{" | "[" => open += 1,
+            "}" | "]" => open = open.saturating_sub(1),
+            _ => {}
+        }
+        if open > NESTED {
+            return true;
+        }
+    }
+    false
 }
 
 struct Writer {
@@ -123,7 +144,8 @@ impl Writer {
 
 /// A name as it is meant, for the comparison with those of secrets.
 fn unquoted(token: &str) -> String {
-    serde_json::from_str(token).unwrap_or_default()
+    // One that cannot be read, such as half of a pair of surrogates, is compared as it is written.
+    serde_json::from_str(token).unwrap_or_else(|_| token.to_owned())
 }
 
 /// The tokens of a text that is known to be JSON.
@@ -209,6 +231,17 @@ mod tests {
             assert!(!shown.contains("s3cret") && shown.contains("ok") && shown.matches(MASK).count() == 3, "{shown}");
         }
         assert_eq!(masked(r#"{"a" : [1 , 2]}"#).as_deref(), Some(r#"{"a" : [1 , 2]}"#));
+    }
+
+    /// Each level was a call within a call, and one payload ended the process.
+    #[test]
+    fn values_nested_in_one_another_by_the_thousand_are_not_indented() {
+        let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(pretty(&deep(NESTED)).is_some());
+        for levels in [NESTED + 1, 32_000] {
+            assert!(pretty(&deep(levels)).is_none());
+            assert_eq!(masked(&deep(levels)), Some(deep(levels)));
+        }
     }
 
     #[test]

@@ -122,8 +122,11 @@ async fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         (format!("do=destroy&token={token}"), "the form is incomplete"),
         (format!("token={token}"), "the form is incomplete"),
         (format!("do=replay&seq=x&token={token}"), "`seq` is no number"),
-        (format!("do=discard&since=yesterday&token={token}"), "`since` is neither an age"),
-        (format!("do=cancel&state=dead&token={token}"), "`state` is none of"),
+        (format!("do=discard&since=yesterday&count=1&token={token}"), "`since` is neither an age"),
+        (format!("do=discard&token={token}"), "`count` is no number"),
+        (format!("do=discard&state=done&count=9&token={token}"), "`state` is no filter of DEAD events"),
+        (format!("do=cancel&error=none&count=9&token={token}"), "`error` is no filter of pending events"),
+        (format!("do=cancel&state=dead&count=1&token={token}"), "`state` is none of"),
     ] {
         let answer = site.post("/s/shop/act", &form, &[]).await;
         assert!(answer.status == StatusCode::BAD_REQUEST && answer.body.contains(part), "{form}: {}", answer.body);
@@ -232,17 +235,17 @@ async fn a_route_is_tried_paused_and_resumed() {
         site.post(&format!("/s/shop/{action}"), &format!("route={route}&token={token}"), &[]).await
     };
     assert_eq!(press("pause-route", "nowhere").await.status, StatusCode::NOT_FOUND);
-    for (action, route) in [
-        ("probe", "orders"),
-        ("pause-route", "orders"),
-        ("probe", "orders"),
-        ("resume-route", "orders"),
-        ("resume-route", "orders"),
-        ("pause-route", "noise"),
-        ("pause-route", "orders"),
+    let (done, refused) = (StatusCode::SEE_OTHER, StatusCode::CONFLICT);
+    for (action, route, status) in [
+        ("probe", "orders", done),
+        ("pause-route", "orders", done),
+        ("probe", "orders", refused),
+        ("resume-route", "orders", done),
+        ("resume-route", "orders", refused),
+        ("pause-route", "noise", refused),
+        ("pause-route", "orders", done),
     ] {
-        let answer = press(action, route).await;
-        assert_eq!((answer.status, answer.header("location")), (StatusCode::SEE_OTHER, "routes"), "{action}");
+        assert_eq!(press(action, route).await.status, status, "{action} {route}");
     }
     assert_eq!(forwarder.status()[0].state, RouteState::PausedByHand { reason: "by local".to_owned() });
     let page = site.get("/s/shop/routes").await.body;
@@ -254,13 +257,27 @@ async fn a_route_is_tried_paused_and_resumed() {
         [
             ("probe", Some("done")),
             ("pause", Some("done")),
-            ("probe", Some("it is not paused, or is being tried out")),
+            ("probe", Some("the route is open, or is being tried out, or an operator has paused it")),
             ("resume", Some("done")),
-            ("resume", Some("nobody has paused it")),
-            ("pause", Some("it sends nothing")),
+            ("resume", Some("no operator has paused the route")),
+            ("pause", Some("the route sends nothing")),
             ("pause", Some("done")),
         ]
     );
+}
+
+#[tokio::test]
+async fn more_rows_than_were_confirmed_are_left_alone() {
+    let store = MemoryStore::new();
+    write_dead(&store, [event("order.placed")]).await;
+    let site = Site::open(&store);
+    let question = site.get("/s/shop/confirm?do=discard").await;
+    write_dead(&store, [event("order.paid"), event("order.paid")]).await;
+    let form = format!("do=discard&token={}&count={}", question.field("token"), question.field("count"));
+    let answer = site.post("/s/shop/act", &form, &[]).await;
+    assert_eq!(answer.status, StatusCode::CONFLICT, "{answer:?}");
+    assert!(answer.body.contains("there are 3 rows now, and 1 were confirmed"), "{}", answer.body);
+    assert_eq!(statuses(&store), [Status::Dead; 3]);
 }
 
 #[tokio::test]

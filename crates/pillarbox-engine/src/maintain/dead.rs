@@ -130,6 +130,22 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
         self.change(event_id, Some(handler), DeadAction::Discard).await
     }
 
+    /// Replays those of the rows with these numbers that are DEAD, and no other row of their events. Returns how many.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn replay_rows(&self, seqs: &[i64]) -> Result<u64, StoreError> {
+        self.apply(DeadAction::Replay, seqs).await
+    }
+
+    /// Deletes those of the rows with these numbers that are DEAD, and no other row of their events. Returns how many.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn discard_rows(&self, seqs: &[i64]) -> Result<u64, StoreError> {
+        self.apply(DeadAction::Discard, seqs).await
+    }
+
     async fn change(&self, event_id: &str, handler: Option<&str>, action: DeadAction) -> Result<Changed, StoreError> {
         let mut records = self.store.records(event_id).await?;
         records.retain(|record| handler.is_none_or(|handler| record.handler.as_deref() == Some(handler)));

@@ -178,6 +178,24 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
         Ok(all.0)
     }
 
+    /// As [`retry_now`](Self::retry_now), of those of the rows with these numbers that wait, and of no other row of their events. Returns how
+    /// many.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn retry_rows_now(&self, seqs: &[i64]) -> Result<u64, StoreError> {
+        self.apply(Action::RetryNow, seqs).await
+    }
+
+    /// As [`cancel`](Self::cancel), of those of the rows with these numbers that are pending, and of no other row of their events. Returns how
+    /// many.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn cancel_rows(&self, seqs: &[i64]) -> Result<u64, StoreError> {
+        self.apply(Action::Cancel, seqs).await
+    }
+
     async fn change(&self, event_id: &str, handler: Option<&str>, action: Action) -> Result<PendingChange, StoreError> {
         let mut records = self.store.records(event_id).await?;
         records.retain(|record| handler.is_none_or(|handler| record.handler.as_deref() == Some(handler)));
