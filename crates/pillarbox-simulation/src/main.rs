@@ -14,8 +14,10 @@ use pillarbox_simulation::{seeds, simulate};
 
 /// Every seed that ever failed, one a line, with what was wrong.
 const SEEDS: &str = include_str!("../seeds");
+/// The seeds by which plants were found that take many, one a line behind the plant's name.
+const PLANT_SEEDS: &str = include_str!("../plant-seeds");
 /// Each plant is found within so many seeds.
-const MOST_SEEDS: u64 = 10_000;
+const MOST_SEEDS: u64 = 20_000;
 const FRESH_IN_CI: u64 = 2_000;
 /// Seeds that are run again in another process.
 const REPLAYED: u64 = 100;
@@ -161,7 +163,17 @@ fn ci(jobs: usize) -> Result<bool, Failure> {
     println!("the seeds that ever failed: {}", if good { "no violation" } else { "VIOLATED" });
     let began = Instant::now();
     for (name, _) in PLANTS {
-        let summary = seeds::run(0, MOST_SEEDS, jobs, Some(name))?;
+        let known = known_seed(name);
+        let mut summary = match known {
+            Some(seed) => seeds::run(seed, 1, 1, Some(name))?,
+            None => seeds::Summary::default(),
+        };
+        if summary.violated.is_none() {
+            summary = seeds::run(0, MOST_SEEDS, jobs, Some(name))?;
+            if let (Some(known), Some(run)) = (known, &summary.violated) {
+                println!("note: seed {known} does not find {name} any more; write {} to plant-seeds", run.seed);
+            }
+        }
         match &summary.violated {
             Some(run) => {
                 let invariant = run.end.violation.as_ref().map_or("", |violation| violation.invariant);
@@ -188,6 +200,11 @@ fn ci(jobs: usize) -> Result<bool, Failure> {
         good = false;
     }
     Ok(good)
+}
+
+/// The seed by which a plant was found before.
+fn known_seed(plant: &str) -> Option<u64> {
+    PLANT_SEEDS.lines().filter_map(|line| line.split_once(' ')).find(|(name, _)| *name == plant)?.1.parse().ok()
 }
 
 /// Returns true if seeds have the same trace hashes in another process.
