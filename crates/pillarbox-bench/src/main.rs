@@ -32,7 +32,7 @@ use pillarbox_program::address::Address;
 use pillarbox_program::failure::sentence;
 use pillarbox_program::report::{note, print_either};
 use pillarbox_program::{arguments, log};
-use runs::{console, drain, flat_out, idle, latency, memory, overhead, relay, steady, write};
+use runs::{console, drain, flat_out, idle, latency, memory, overhead, purge, relay, steady, write};
 
 /// Each event is a handful of small texts, made by one thread and dropped by another.
 #[global_allocator]
@@ -109,6 +109,10 @@ async fn measure(bench: Bench) -> Result<(Shown, Figures), Failure> {
         }
         Bench::Console(args) => {
             let figures = on_store(&args.store, 1, async |lab| console::run(&**lab, &args).await).await?;
+            Ok((Shown { json: args.json, samples: false }, figures))
+        }
+        Bench::Purge(args) => {
+            let figures = on_store(&args.store, 1, async |lab| purge::run(&**lab, &args).await).await?;
             Ok((Shown { json: args.json, samples: false }, figures))
         }
         Bench::Overhead(args) => Ok((args.shown, overhead::run(&args).await?)),

@@ -56,6 +56,23 @@ pub(crate) struct ConsoleArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct PurgeBenchArgs {
+    #[arg(long, value_name = "URL", help = STORE_HELP, env = "PILLARBOX_STORE", hide_env_values = true)]
+    pub(crate) store: String,
+    /// Rows to purge.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub(crate) rows: u32,
+    /// Rows that a step looks at: `purge.batch`.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) batch: u16,
+    /// Print one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct MemoryArgs {
     /// Events in the largest backlog.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]

@@ -11,7 +11,7 @@ use pillarbox_program::arguments::STORE_HELP;
 pub(crate) use all::AllArgs;
 pub(crate) use beside::{HotArgs, LatencyArgs, LooksArg, MixedArgs, SteadyArgs};
 pub(crate) use drain::{DrainArgs, HandlerArg};
-pub(crate) use engine::{ConsoleArgs, IdleArgs, MemoryArgs, OverheadArgs};
+pub(crate) use engine::{ConsoleArgs, IdleArgs, MemoryArgs, OverheadArgs, PurgeBenchArgs};
 pub(crate) use relay::RelayBenchArgs;
 
 /// Benchmarks of Pillarbox: writing, delivering and idling, beside a yardstick on the same database.
@@ -66,6 +66,8 @@ pub(crate) enum Bench {
     Idle(IdleArgs),
     /// Fill a table, and measure a page of each list that a console shows.
     Console(ConsoleArgs),
+    /// Fill a table with delivered rows, and purge them.
+    Purge(PurgeBenchArgs),
     /// Deliver three backlogs, each ten times as large as the one before, and measure the peak memory of each.
     Memory(Measure<MemoryArgs>),
     /// Deliver from a store in memory: the cost of the engine alone, without a database.

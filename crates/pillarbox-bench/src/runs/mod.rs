@@ -11,6 +11,7 @@ pub(crate) mod idle;
 pub(crate) mod latency;
 pub(crate) mod memory;
 pub(crate) mod overhead;
+pub(crate) mod purge;
 pub(crate) mod relay;
 pub(crate) mod steady;
 pub(crate) mod write;

@@ -57,6 +57,24 @@ async fn pages_of_each_list_are_measured() {
 }
 
 #[tokio::test]
+async fn every_delivered_row_is_purged() {
+    let check = |ended: &Ended| {
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let report = ended.json();
+        assert_eq!((&report["rows"], &report["purged"], &report["batch"]), (&3_000.into(), &3_000.into(), &400.into()));
+        assert!(report["purged_per_s"].as_f64().is_some_and(|rate| rate > 0.0), "{report}");
+    };
+    fn purge(url: &str) -> [&str; 8] {
+        ["purge", "--json", "--rows", "3000", "--batch", "400", "--store", url]
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bench.db").to_str().unwrap().to_owned();
+    check(&run(&purge(&file)));
+    with_postgres(move |url| async move { check(&run_async(&purge(&url)).await) }).await;
+    with_mysql(move |url| async move { check(&run_async(&purge(&url)).await) }).await;
+}
+
+#[tokio::test]
 async fn memory_is_measured_for_three_backlogs() {
     let check = |ended: &Ended, mode: &str| {
         assert_eq!(ended.code, Some(0), "{ended:?}");
