@@ -90,6 +90,14 @@ pub trait Publisher: fmt::Debug + Send + Sync + 'static {
         Ok(false)
     }
 
+    /// The reason why no message with this target and these headers can ever be sent, as far as this process knows without asking anybody. It is
+    /// asked once, about what a route gives all of its messages: a target that depends on the event has `x` in each of its places, and
+    /// `is_constant` is false. Default: none is known.
+    fn refusal(&self, sample: &Message, is_constant: bool) -> Option<PublishError> {
+        let (_, _) = (sample, is_constant);
+        None
+    }
+
     /// Looks for conditions of the broker that may cost messages which it has confirmed, for `targets` where they have settings of their own.
     /// It opens one connection at most, publishes and changes nothing, and returns within the publisher's time limit for each question. What
     /// cannot be asked is told as not checked. Default: nothing to look for.

@@ -16,7 +16,7 @@ mod route;
 mod select;
 mod shape;
 
-pub use forward::{Destination, Forwarder, RouteState, RouteStatus, TargetStatus};
+pub use forward::{Broker, Destination, Forwarder, RouteState, RouteStatus, TargetStatus};
 pub use guard::Breaker;
 pub use route::{CheckError, Route, RouteError, Routes, Unrouted};
 pub use select::Pattern;

@@ -41,7 +41,8 @@ use async_trait::async_trait;
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt};
 
-use publish::Courier;
+use entry::Entry;
+use publish::{Courier, Service};
 use sns::Sns;
 use sqs::Sqs;
 
@@ -69,6 +70,11 @@ macro_rules! publisher {
 
             async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
                 self.0.check(targets).await
+            }
+
+            fn refusal(&self, sample: &Message, is_constant: bool) -> Option<PublishError> {
+                let target = if is_constant { <$service as Service>::accept(&sample.target).err() } else { None };
+                target.or_else(|| Entry::of(0, sample).err())
             }
 
             async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {

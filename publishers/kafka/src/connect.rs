@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::PublishError;
+use rdkafka::admin::AdminClient;
+use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::producer::{Producer as _, ThreadedProducer};
 use rdkafka::types::RDKafkaConfRes;
 
@@ -43,6 +45,11 @@ impl Connection {
     pub(crate) fn new(config: ClientConfig) -> Result<Self, ConfigError> {
         config.create_native_config().map_err(|error| refuse(&error))?;
         Ok(Self { config, state: Mutex::new(State::Unused) })
+    }
+
+    /// A client that asks for settings, for as long as it lives.
+    pub(crate) fn admin(&self) -> KafkaResult<AdminClient<DefaultClientContext>> {
+        self.config.create()
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {

@@ -36,6 +36,7 @@ mod error;
 mod publish;
 
 mod check;
+pub mod examine;
 
 pub use options::KafkaOptions;
 
@@ -43,6 +44,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pillarbox_core::error::ConfigError;
+use pillarbox_core::examine::Checked;
 use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt};
 
 use address::Address;
@@ -84,6 +86,14 @@ impl Publisher for KafkaPublisher {
 
     async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
         self.check_topics(targets.to_vec()).await
+    }
+
+    fn refusal(&self, sample: &Message, _is_constant: bool) -> Option<PublishError> {
+        topic::accept(&sample.target).err()
+    }
+
+    async fn examine(&self, targets: &[String]) -> Vec<Checked> {
+        self.examine_topics(targets).await
     }
 
     async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {

@@ -91,6 +91,10 @@ impl Publisher for MqttPublisher {
         self.connected(Instant::now() + self.options.timeout).await.map(drop)
     }
 
+    fn refusal(&self, sample: &Message, _is_constant: bool) -> Option<PublishError> {
+        packet::refuse(sample, self.options.max_body, None)
+    }
+
     async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {
         self.publish_all(&messages).await
     }

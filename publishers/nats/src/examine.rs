@@ -66,6 +66,9 @@ impl NatsPublisher {
 /// The streams of the subjects, each once, and why others are not known.
 async fn streams(connection: &Connection, targets: &[String]) -> (Vec<Config>, Vec<String>) {
     let (mut streams, mut unknown) = (Vec::<Config>::new(), Vec::new());
+    if targets.is_empty() {
+        unknown.push("every subject depends on the event, so that its stream is not known before".to_owned());
+    }
     for target in targets {
         // A user who may not ask gets no answer.
         let found = match timeout(PATIENCE, stream_of(connection, target)).await {

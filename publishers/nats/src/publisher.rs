@@ -79,6 +79,10 @@ impl Publisher for NatsPublisher {
         self.check_subjects_below(prefix, self.deadline()).await
     }
 
+    fn refusal(&self, sample: &Message, _is_constant: bool) -> Option<PublishError> {
+        message::encode(sample.clone(), None).err()
+    }
+
     async fn examine(&self, targets: &[String]) -> Vec<Checked> {
         self.examine_streams(targets, self.deadline()).await
     }

@@ -48,6 +48,11 @@ async fn streams_that_may_lose_messages_are_found() -> Result<(), BoxError> {
     found(&results, "nats-stream-one-replica", "stream FILES has one replica");
     let results = examine(&server, &["files.a", "memory.a"]).await?;
     found(&results, "nats-stream-memory", "stream MEMORY is kept in memory");
+    let nothing = examine(&server, &[]).await?;
+    for code in ["nats-stream-memory", "nats-stream-one-replica"] {
+        let Judgement::NotChecked { reason } = judgement(&nothing, code) else { panic!("{nothing:?}") };
+        assert!(reason.contains("depends on the event"), "{reason}");
+    }
     let Judgement::NotChecked { reason } = judgement(&results, "nats-sync-delayed") else { panic!("{results:?}") };
     assert!(reason.contains("system account"), "{reason}");
     Ok(())

@@ -64,6 +64,9 @@ fn none(reason: &str) -> Vec<Checked> {
 
 async fn judge(session: &Arc<Session>, targets: &[String]) -> Vec<Checked> {
     let (mut kinds, mut unknown) = (Vec::new(), Vec::new());
+    if targets.is_empty() {
+        unknown.push("every target depends on the event, so that its queue is not known before".to_owned());
+    }
     for target in targets {
         match Route::parse(target, None) {
             Ok(route) if route.is_a_queue() => match kind(session, route.key).await {

@@ -60,6 +60,7 @@ use pillarbox_core::publisher::{Link, Message, PublishError, Publisher, Publishe
 use rustls::ClientConfig;
 use tokio::sync::Semaphore;
 
+use route::Route;
 use session::Session;
 
 pub use options::RabbitMqOptions;
@@ -124,6 +125,10 @@ impl Publisher for RabbitMqPublisher {
             }
             _ => Ok(false),
         }
+    }
+
+    fn refusal(&self, sample: &Message, _is_constant: bool) -> Option<PublishError> {
+        Route::of(sample).err().or_else(|| envelope::refuse(sample, self.options.max_body))
     }
 
     async fn examine(&self, targets: &[String]) -> Vec<Checked> {

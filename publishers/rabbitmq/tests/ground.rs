@@ -237,6 +237,11 @@ async fn queues_that_may_lose_messages_are_found(server: &Server) -> Outcome {
         matches!(&classic, Judgement::NotChecked { reason } if reason.contains("exchange examined")),
         "{classic:?}"
     );
+    let (classic, _) = examine(&[]).await;
+    assert!(
+        matches!(&classic, Judgement::NotChecked { reason } if reason.contains("depends on the event")),
+        "{classic:?}"
+    );
     let (missing, _) = examine(&["/examined-missing"]).await;
     assert!(matches!(missing, Judgement::NotChecked { .. }), "{missing:?}");
     assert!(publisher.check(&["/examined-missing".to_owned()]).await.is_err(), "the question has created no queue");

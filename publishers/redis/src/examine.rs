@@ -76,6 +76,9 @@ fn judge(replies: &[Value]) -> Vec<Checked> {
         None => PERSISTENCE.not_checked(refused("INFO")),
     };
     let fsync = match setting(0) {
+        _ if persists.as_ref().is_some_and(|enabled| enabled != "1") => {
+            FSYNC.not_checked("appendonly is no, so there is no log to write")
+        }
         Some(value) => FSYNC.judge((value != "always").then(|| format!("appendfsync is {value}"))),
         None => FSYNC.not_checked(refused("CONFIG GET appendfsync")),
     };

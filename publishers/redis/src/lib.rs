@@ -96,6 +96,10 @@ impl Publisher for RedisPublisher {
         self.check_targets(targets).await
     }
 
+    fn refusal(&self, sample: &Message, _is_constant: bool) -> Option<PublishError> {
+        entry::refuse(sample, &self.options)
+    }
+
     async fn examine(&self, _: &[String]) -> Vec<Checked> {
         self.examine_server().await
     }

@@ -57,7 +57,7 @@ use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo,
 use reqwest::Client;
 use reqwest::header::HeaderValue;
 
-use sign::Signing;
+use sign::{Signing, SigningKeys};
 use target::Targets;
 
 /// The `kind` of this publisher in a configuration.
@@ -129,6 +129,11 @@ impl Publisher for WebhookPublisher {
 
     async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {
         self.publish_all(messages).await
+    }
+
+    fn refusal(&self, sample: &Message, is_constant: bool) -> Option<PublishError> {
+        let url = if is_constant { self.targets.url(&sample.target).err() } else { None };
+        url.or_else(|| headers::of(sample, &SigningKeys::default(), 0).err())
     }
 
     async fn check_prefix(&self, prefix: &str) -> Result<bool, PublishError> {

@@ -20,6 +20,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// The secrets that sign, ready to use.
+#[derive(Default)]
 pub(crate) struct SigningKeys(Vec<Hmac<Sha256>>);
 
 /// Shows the number of keys, and nothing of them.

@@ -18,6 +18,17 @@ impl Forwarder {
         sink.is_some_and(|sink| sink.circuit.lock().probe_next(Instant::now()))
     }
 
+    /// Lets a target that is paused by itself, or a server, be tried out by the next event for it. `target` is what the
+    /// [status](crate::TargetStatus) calls it; if it calls several so, all of them are. False if none is paused, or each is being tried out.
+    ///
+    /// Events that wait for it come back when its pause would have ended, unless they are [made due](pillarbox_engine::maintain::PendingEvents).
+    #[must_use]
+    pub fn probe_target_now(&self, route: &str, target: &str) -> bool {
+        let Some(runtime) = self.0.runtime_named(route) else { return false };
+        let sink = runtime.sink.as_ref().filter(|sink| sink.by_hand.lock().is_none());
+        sink.is_some_and(|sink| sink.targets.lock().probe_next(Instant::now(), |part| sink.shown(part) == target))
+    }
+
     /// Pauses a route until it is [resumed](Self::resume): nothing is sent to its destination, not even to try it out. Its events stay pending, and
     /// no attempt is counted; what was sent before is waited for. The reason is shown with its status and in the log. False if no route
     /// of that name sends anything.

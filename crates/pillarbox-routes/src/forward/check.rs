@@ -18,6 +18,18 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// The interval of the search for routes whose pause is over and that no event has tried out.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// A broker, and what routes send to there.
+#[derive(Debug)]
+pub struct Broker {
+    /// The client that sends to it.
+    pub publisher: Arc<dyn Publisher>,
+    /// The constant targets.
+    pub targets: Vec<String>,
+    /// The text before the first place of each target that depends on the event, for
+    /// [`Publisher::check_prefix`](pillarbox_core::publisher::Publisher::check_prefix).
+    pub beginnings: Vec<String>,
+}
+
 /// The question to a broker: its publisher, the targets to ask for, and the routes that need them.
 struct Asked {
     publisher: Arc<dyn Publisher>,
@@ -176,17 +188,27 @@ impl Forwarder {
         let Some(sink) = &runtime.sink else { return };
         let _probing = Probing(sink);
         let targets: Vec<String> = sink.target.fixed().map(str::to_owned).into_iter().collect();
-        let called = match sink.publisher.check(&targets).await {
-            Ok(()) => CallResult::Answered,
-            Err(error) => refusal(&error),
-        };
+        let mut answer = sink.publisher.check(&targets).await;
+        // Without a constant target a publisher of many servers has asked none of them.
+        if answer.is_ok()
+            && let Some(beginning) = sink.target.prefix()
+        {
+            answer = sink.publisher.check_prefix(beginning).await.map(drop);
+        }
+        let called = answer.map_or_else(|error| refusal(&error), |()| CallResult::Answered);
         self.0.learn(&runtime, sink, Instant::now(), called);
     }
 
-    /// Each broker once, with the constant targets of its routes, in the order of the routes.
+    /// Each broker once, with what its routes send to, in the order of the routes.
     #[must_use]
-    pub fn brokers(&self) -> Vec<(Arc<dyn Publisher>, Vec<String>)> {
-        self.asked().into_iter().map(|asked| (asked.publisher, asked.targets)).collect()
+    pub fn brokers(&self) -> Vec<Broker> {
+        let broker = |Asked { publisher, targets, runtimes }| {
+            let beginnings = runtimes
+                .iter()
+                .filter_map(|runtime: &Arc<RouteRuntime>| runtime.sink.as_ref()?.target.prefix().map(str::to_owned));
+            Broker { publisher, targets, beginnings: beginnings.collect() }
+        };
+        self.asked().into_iter().map(broker).collect()
     }
 
     /// Each broker once, with all that its routes would send to.

@@ -9,6 +9,7 @@ use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Ou
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::plants;
 use pillarbox_core::publisher::{Message, PublishError, Receipt};
+use pillarbox_core::store::NO_ROUTE;
 use pillarbox_engine::run::TypePause;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -226,7 +227,7 @@ impl Inner {
         }
         let problem = || {
             let (event_type, aggregate_type) = (event.event_type(), event.aggregate_type());
-            format!("no route takes event type `{event_type}` of aggregate type `{aggregate_type}`")
+            format!("{NO_ROUTE}event type `{event_type}` of aggregate type `{aggregate_type}`")
         };
         match unrouted {
             Unrouted::Dead => Err(HandlerError::unrecoverable(problem())),

@@ -10,5 +10,6 @@ mod replace;
 mod status;
 
 pub(crate) use answer::answer;
+pub use check::Broker;
 pub use forwarder::{Destination, Forwarder};
 pub use status::{RouteState, RouteStatus, TargetStatus};

@@ -15,6 +15,10 @@ pub struct RouteStatus {
     pub publisher: &'static str,
     /// The address of the broker, without credentials.
     pub address: String,
+    /// The events that it takes, in words, as far as no earlier route does: `type order.*, tenant acme`.
+    pub takes: String,
+    /// The target there, with places for what an event says of itself, as it may be shown; `None` for a route that drops what it takes.
+    pub to: Option<String>,
     /// The state of the route.
     #[serde(flatten)]
     pub state: RouteState,
@@ -52,7 +56,10 @@ impl RouteStatus {
         let paused = sink.and_then(|sink| sink.circuit.lock().paused());
         let by_hand = sink.and_then(|sink| sink.by_hand.lock().clone());
         let state = match (by_hand, paused) {
-            (Some(reason), _) => RouteState::PausedByHand { reason: reason.to_string() },
+            (Some(reason), paused) => {
+                let problem = paused.map(|(_, problem)| problem.to_string());
+                RouteState::PausedByHand { reason: reason.to_string(), problem }
+            }
             (None, Some((until, problem))) => RouteState::paused(until, now, &problem),
             (None, None) => RouteState::Open,
         };
@@ -61,6 +68,8 @@ impl RouteStatus {
             route: route.name.to_string(),
             publisher: info.map_or("none", |info| info.kind),
             address: info.map(|info| info.address.clone()).unwrap_or_default(),
+            takes: route.selector.to_string(),
+            to: sink.map(|sink| sink.publisher.shown(sink.target.text()).into_owned()),
             state,
             paused_targets,
             targets,
@@ -98,6 +107,8 @@ pub enum RouteState {
     PausedByHand {
         /// The reason that was given.
         reason: String,
+        /// The last problem of the destination, if it was in trouble when it was paused.
+        problem: Option<String>,
     },
 }
 
@@ -113,9 +124,18 @@ impl RouteState {
 #[serde(tag = "state", rename_all = "snake_case")]
 enum Shown {
     Open,
-    Paused { next_probe_ms: u64, problem: String },
-    Probing { problem: String },
-    PausedByHand { reason: String },
+    Paused {
+        next_probe_ms: u64,
+        problem: String,
+    },
+    Probing {
+        problem: String,
+    },
+    PausedByHand {
+        reason: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        problem: Option<String>,
+    },
 }
 
 impl From<RouteState> for Shown {
@@ -126,7 +146,7 @@ impl From<RouteState> for Shown {
                 Self::Paused { next_probe_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX), problem }
             }
             RouteState::Paused { next_probe: None, problem } => Self::Probing { problem },
-            RouteState::PausedByHand { reason } => Self::PausedByHand { reason },
+            RouteState::PausedByHand { reason, problem } => Self::PausedByHand { reason, problem },
         }
     }
 }

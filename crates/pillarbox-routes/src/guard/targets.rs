@@ -149,6 +149,13 @@ impl Targets {
         })
     }
 
+    /// Ends the pauses of some parts for now: each is tried out by the next message for it. False if none of them is paused, or all are
+    /// being tried out already.
+    pub(crate) fn probe_next(&mut self, now: Instant, is_one: impl Fn(&Part) -> bool) -> bool {
+        let paused = self.troubled.iter_mut().filter(|(part, _)| is_one(part));
+        paused.fold(false, |any, (_, troubled)| troubled.circuit.probe_next(now) || any)
+    }
+
     /// Forgets parts that no event has needed for a while.
     pub(crate) fn forget(&mut self, now: Instant) {
         self.troubled.retain(|_, troubled| now < troubled.last() + KEPT);
@@ -210,6 +217,21 @@ mod tests {
         assert!(matches!(targets.admit(&ill, now), Admission::Wait { .. }), "one tries it out");
         assert_eq!(targets.ended(&ill.target, now, CallResult::Well).transition, Transition::Resumed);
         assert!(targets.is_empty() && targets.admit(&ill, now) == Admission::Go);
+    }
+
+    #[test]
+    fn a_pause_is_ended_by_hand_for_one_try() {
+        let now = Instant::now();
+        let mut targets = Targets::new(BREAKER);
+        let (ill, other) = (parts("s", "s/a"), parts("s", "s/b"));
+        assert!(!targets.probe_next(now, |part| *part == ill.target), "it is not paused");
+        for part in [&ill, &other] {
+            targets.ended(&part.target, now, refused(Some(3600)));
+        }
+        assert!(targets.probe_next(now, |part| *part == ill.target));
+        assert_eq!(targets.admit(&ill, now), Admission::Probe);
+        assert!(!targets.probe_next(now, |part| *part == ill.target), "it is being tried out");
+        assert!(matches!(targets.admit(&other, now), Admission::Wait { .. }));
     }
 
     #[test]

@@ -2,8 +2,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pillarbox_core::event::EventId;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::publisher::{Message, Publisher};
+use pillarbox_core::publisher::{Message, PublishErrorKind, Publisher};
 
 use super::RouteError;
 use crate::guard::Breaker;
@@ -232,6 +233,12 @@ impl Route {
         let below = format!("is {max_pause:?}, below `breaker.pause`, which is {pause:?}");
         let table = [
             (self.source.is_empty(), "source", "is empty".into(), "name your service, such as `/shop`"),
+            (
+                self.source.contains(|c: char| c.is_whitespace() || c.is_control()),
+                "source",
+                format!("is {:?}, which is no reference of a URI", self.source),
+                "write it without white space, such as `/shop`",
+            ),
             (self.concurrency == Some(0), "concurrency", "is 0".into(), number),
             (self.rate == Some(0), "rate", "is 0".into(), number),
             (failures == 0, "breaker.failures", "is 0".into(), "set 1 or more"),
@@ -243,7 +250,27 @@ impl Route {
         if let Some((_, field, problem, remedy)) = table.into_iter().find(|(is_wrong, ..)| *is_wrong) {
             return Err(error(field, problem, remedy));
         }
+        if let Some(refused) = self.never_sent(name, &target, &with) {
+            return Err(refused);
+        }
         Ok((target, key, HeaderRules { without: self.without.iter().map(Pattern::in_small_letters).collect(), with }))
+    }
+
+    /// The setting for which no message of this route could ever be sent: all of its events would be given up.
+    fn never_sent(&self, name: &str, target: &Template, with: &[(Box<str>, Template)]) -> Option<RouteError> {
+        let publisher = self.publisher.as_ref().filter(|_| self.remake.is_none())?;
+        let refusal = |field, message: &Message, remedy| {
+            let refused = publisher.refusal(message, target.fixed().is_some())?;
+            let never = refused.kind() == PublishErrorKind::Permanent;
+            never
+                .then(|| RouteError::new(name, field, format!("makes messages that cannot be sent: {refused}"), remedy))
+        };
+        let mut message = Message::new(target.sample(), EventId::from_stored("x"), "{}");
+        let of_target = refusal("to", &message, "correct it");
+        of_target.or_else(|| {
+            message.headers = with.iter().map(|(name, value)| (name.to_string().into(), value.sample())).collect();
+            refusal("with_headers", &message, "correct or leave out that header")
+        })
     }
 }
 

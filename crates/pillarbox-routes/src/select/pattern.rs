@@ -39,6 +39,12 @@ impl Pattern {
         true
     }
 
+    /// The pattern as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// The pattern for texts in small letters.
     pub(crate) fn in_small_letters(&self) -> Self {
         Self(self.0.to_ascii_lowercase().into())

@@ -87,6 +87,22 @@ fn all_match(patterns: &[Pattern]) -> bool {
     patterns.is_empty() || patterns.iter().any(Pattern::is_any)
 }
 
+/// In words: `type order.* or stock.*, tenant acme`.
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let any_of = |name: &str, patterns: &[Pattern]| {
+            let texts: Vec<&str> = patterns.iter().map(Pattern::as_str).collect();
+            (!texts.is_empty()).then(|| format!("{name} {}", texts.join(" or ")))
+        };
+        let headers = self.headers.iter().map(|(name, pattern)| Some(format!("header {name} {pattern}")));
+        let when = self.when.is_some().then(|| "what its own condition takes".to_owned());
+        let lists =
+            [any_of("type", &self.types), any_of("aggregate", &self.aggregates), any_of("tenant", &self.tenants)];
+        let words: Vec<String> = lists.into_iter().chain(headers).chain([when]).flatten().collect();
+        if words.is_empty() { f.write_str("every event") } else { f.write_str(&words.join(", ")) }
+    }
+}
+
 impl fmt::Debug for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Selector")
@@ -96,5 +112,27 @@ impl fmt::Debug for Selector {
             .field("headers", &self.headers)
             .field("when", &self.when.is_some())
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selector_is_told_in_words() {
+        let patterns = |texts: &[&str]| texts.iter().map(|text| Pattern::new(*text)).collect();
+        let selector = Selector {
+            types: patterns(&["order.*", "stock.sold"]),
+            aggregates: patterns(&["order"]),
+            tenants: patterns(&["acme"]),
+            headers: vec![("region".into(), Pattern::new("eu-*"))],
+            when: Some(Arc::new(|_| true)),
+        };
+        assert_eq!(
+            selector.to_string(),
+            "type order.* or stock.sold, aggregate order, tenant acme, header region eu-*, what its own condition takes"
+        );
+        assert_eq!(Selector::default().to_string(), "every event");
     }
 }

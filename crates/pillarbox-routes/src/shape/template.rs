@@ -67,6 +67,18 @@ impl Template {
         Ok(text.into())
     }
 
+    /// A text of this form: `x` stands for what the event says.
+    pub(crate) fn sample(&self) -> String {
+        if self.parts.is_empty() {
+            return self.text.to_string();
+        }
+        let text = |part: &Part| match part {
+            Part::Text(text) => text.to_string(),
+            Part::Place { .. } => "x".to_owned(),
+        };
+        self.parts.iter().map(text).collect()
+    }
+
     /// The text before the first place; `None` if there is no place.
     pub(crate) fn prefix(&self) -> Option<&str> {
         match self.parts.first()? {

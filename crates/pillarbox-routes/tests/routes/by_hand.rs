@@ -55,7 +55,7 @@ async fn a_route_that_is_paused_by_hand_sends_nothing_until_it_is_resumed() {
     assert!(!forwarder.pause("nowhere", "") && !forwarder.pause("dropped", ""), "they send nothing");
     assert!(!forwarder.resume("one"), "it is not paused");
     assert!(forwarder.pause("one", "by anna"));
-    assert_eq!(state(&forwarder, 0), RouteState::PausedByHand { reason: "by anna".to_owned() });
+    assert_eq!(state(&forwarder, 0), RouteState::PausedByHand { reason: "by anna".to_owned(), problem: None });
     let status = serde_json::to_value(&forwarder.status()[0]).expect("JSON");
     assert_eq!((&status["state"], &status["reason"]), (&"paused_by_hand".into(), &"by anna".into()), "{status}");
     assert!(!forwarder.probe_now("one"), "it is paused by hand");
@@ -90,6 +90,10 @@ async fn what_was_away_before_is_tried_out_once_it_is_resumed() {
     forwarder.begin(Duration::from_secs(1)).await.expect("nobody refuses anything");
     assert!(matches!(state(&forwarder, 0), RouteState::Paused { .. }));
     assert!(forwarder.pause("ill", "by anna"));
+    let RouteState::PausedByHand { problem: Some(problem), .. } = state(&forwarder, 0) else {
+        panic!("what it said is told")
+    };
+    assert!(problem.contains("connection refused"), "{problem}");
     ill.answer(Answer::Confirm);
     let work = async {
         sleep(Duration::from_secs(300)).await;

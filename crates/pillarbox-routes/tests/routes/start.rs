@@ -3,10 +3,12 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::publisher::PublishError;
+use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt};
 use pillarbox_core::write::insert;
 use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::Outbox;
@@ -147,4 +149,64 @@ async fn an_event_that_makes_no_message_says_nothing_of_the_destination() {
     timeout(Duration::from_secs(300), given_up).await.expect("it has no tenant");
     assert_eq!(problem(&forwarder.status()[0].state), "it has not answered within 2s", "nobody has asked since");
     outbox.shutdown().await;
+}
+
+/// A publisher of many servers, as one of webhooks is: without a target it asks none of them.
+#[derive(Debug)]
+struct ManyServers {
+    info: PublisherInfo,
+    is_there: AtomicBool,
+}
+
+impl ManyServers {
+    fn answer(&self) -> Result<(), PublishError> {
+        if self.is_there.load(Ordering::Relaxed) {
+            Ok(())
+        } else {
+            Err(PublishError::unavailable("connection refused"))
+        }
+    }
+}
+
+#[async_trait]
+impl Publisher for ManyServers {
+    fn info(&self) -> &PublisherInfo {
+        &self.info
+    }
+
+    async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
+        if targets.is_empty() { Ok(()) } else { self.answer() }
+    }
+
+    async fn check_prefix(&self, _: &str) -> Result<bool, PublishError> {
+        self.answer().map(|()| true)
+    }
+
+    async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {
+        messages.iter().map(|_| self.answer().map(|()| None)).collect()
+    }
+
+    async fn close(&self) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_that_depends_on_the_event_is_asked_for_by_its_beginning() {
+    let servers = ManyServers { info: PublisherInfo::new("memory", "memory:"), is_there: AtomicBool::new(false) };
+    let servers = Arc::new(servers);
+    let well = Route::to(Arc::new(MemoryPublisher::new()), "there").named("well").types(["well"]);
+    let route = Route::to(Arc::clone(&servers) as Arc<dyn Publisher>, "/x/{event_type}").named("hook");
+    let forwarder = Routes::new().route(well).route(route).build().expect("valid");
+    let store = MemoryStore::new();
+    let mut tx = store.begin();
+    insert(&store, &mut tx, vec![Envelope::json("placed", "{}").expect("valid")]).await.expect("inserts");
+    tx.commit();
+    let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
+    let outbox = Outbox::single_node(store).handler(handler).start().await.expect("starts");
+    until(&forwarder, |way| matches!(way, RouteState::Paused { .. })).await;
+    outbox.shutdown().await;
+
+    let opens = until(&forwarder, |way| *way == RouteState::Open);
+    assert!(timeout(Duration::from_secs(200), opens).await.is_err(), "nobody answers: {:?}", forwarder.status());
+    servers.is_there.store(true, Ordering::Relaxed);
+    until(&forwarder, |way| *way == RouteState::Open).await;
 }

@@ -100,6 +100,32 @@ async fn one_is_busy_in(outbox: impl AsyncFnOnce(MemoryStore, &Forwarder) -> Out
 }
 
 #[tokio::test]
+async fn a_paused_target_is_tried_by_its_next_event_once_an_operator_asks_for_it() {
+    let publisher = MemoryPublisher::new();
+    publisher.answer(Answer::Fail(busy()));
+    let forwarder = by_tenant(&publisher, Breaker::default());
+    let store = MemoryStore::new();
+    write(&store, vec![event("ill", "first")]).await;
+    let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
+    let outbox = Outbox::single_node(store.clone()).type_pause(forwarder.type_pause()).handler(handler);
+    let outbox = outbox.start().await.expect("starts");
+    publisher.wait_for_calls(1).await;
+    while status(&forwarder).paused_targets == 0 {
+        sleep(Duration::from_millis(2)).await;
+    }
+    let target = status(&forwarder).targets[0].target.clone();
+    assert!(!forwarder.probe_target_now("nowhere", &target) && !forwarder.probe_target_now("hooks", "nobody"));
+    assert!(forwarder.probe_target_now("hooks", &target));
+    assert_eq!(publisher.calls().len(), 1, "an event tries it, not a check");
+    publisher.answer(Answer::Confirm);
+    write(&store, vec![event("ill", "second")]).await;
+    done(&store, 1).await;
+    assert_eq!(status(&forwarder).paused_targets, 0);
+    assert!(!forwarder.probe_target_now("hooks", &target), "it is paused no more");
+    outbox.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_target_that_asks_for_a_pause_is_paused_alone() {
     one_is_busy_in(async |store, forwarder| {
         let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();

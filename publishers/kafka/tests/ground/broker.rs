@@ -5,10 +5,13 @@
 use std::time::Duration;
 
 use crate::support::{Cluster, PARTITIONS, Way, read_partitions};
+use pillarbox_core::examine::{Checked, Judgement};
 use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Permanent, Unavailable};
 use pillarbox_core::publisher::{Message, Publisher as _, Receipt};
 use pillarbox_kafka::{KafkaOptions, KafkaPublisher};
 use pillarbox_testkit::publishers::{Link as _, Load, load_through, message, messages};
+use rdkafka::ClientConfig;
+use rdkafka::producer::{BaseProducer, Producer as _};
 use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -154,6 +157,34 @@ async fn a_topic_that_is_made_later_is_published_to() {
         sleep(Duration::from_millis(100)).await;
     }
     println!("noticed after {:?}", began.elapsed());
+}
+
+/// The cluster in memory tells the replicas of a topic, and no settings.
+#[tokio::test]
+async fn a_topic_with_one_replica_is_found() {
+    let judgement = |results: &[Checked], code: &str| {
+        results.iter().find(|checked| checked.check.code == code).expect("it is looked for").judgement.clone()
+    };
+    let cluster = Cluster::start();
+    let short = |options: &mut KafkaOptions| options.timeout = Duration::from_secs(2);
+    let (publisher, topic) = (publisher(cluster.url(), short), cluster.topic());
+    let results = publisher.examine(std::slice::from_ref(&topic)).await;
+    let Judgement::Found { evidence, .. } = judgement(&results, "kafka-one-replica") else { panic!("{results:?}") };
+    assert_eq!(evidence, format!("topic {topic} has one replica"));
+    for code in ["kafka-min-insync-one", "kafka-unclean-election"] {
+        assert!(matches!(judgement(&results, code), Judgement::NotChecked { .. }), "{results:?}");
+    }
+    let nothing = publisher.examine(&[]).await;
+    assert!(nothing.iter().all(|checked| matches!(checked.judgement, Judgement::NotChecked { .. })), "{nothing:?}");
+
+    let three: BaseProducer =
+        ClientConfig::new().set("test.mock.num.brokers", "3").create().expect("a cluster in memory");
+    let mock = three.client().mock_cluster().expect("a cluster");
+    mock.create_topic("safe", PARTITIONS, 3).expect("a topic");
+    let servers = mock.bootstrap_servers();
+    let first = servers.split(',').next().expect("a server");
+    let results = self::publisher(format!("kafka://{first}"), short).examine(&["safe".to_owned()]).await;
+    assert_eq!(judgement(&results, "kafka-one-replica"), Judgement::Healthy, "{results:?}");
 }
 
 /// An error after which librdkafka's client does nothing any more.

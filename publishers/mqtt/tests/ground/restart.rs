@@ -3,15 +3,17 @@
 #![allow(clippy::print_stderr, reason = "a test says how many duplicates there were")]
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use crate::support::{self, Listener};
 use pillarbox_core::error::BoxError;
 use pillarbox_mqtt::MqttPublisher;
-use pillarbox_testkit::publishers::{Arrived, Load, load_through};
+use pillarbox_testkit::publishers::{Arrived, Confirmed, Load, load_through};
 
-/// That of the publisher. It has to notice what happened, and not to wait this long.
-const LIMIT: Duration = Duration::from_secs(20);
+/// The publisher notices that its connection is gone, rather than to wait for an answer until its time is over.
+fn assert_nobody_waited_in_vain(confirmed: &Confirmed) {
+    let has_waited = |problem: &&String| problem.contains("did not answer in time");
+    assert_eq!(confirmed.problems.keys().find(has_waited), None, "{:?}", confirmed.problems);
+}
 
 fn ids(arrived: &[Arrived]) -> impl Iterator<Item = &str> {
     arrived.iter().filter_map(|message| message.header("event-id"))
@@ -29,7 +31,7 @@ async fn nothing_confirmed_is_lost_when_the_broker_is_restarted_under_load() -> 
     })
     .await?;
     assert!(confirmed.failures > 0, "the broker was away");
-    assert!(confirmed.took < LIMIT, "somebody waited for a connection that was gone: {:?}", confirmed.problems);
+    assert_nobody_waited_in_vain(&confirmed);
     let arrived = listener.arrived("orders", confirmed.ids.len() + confirmed.failures).await;
     let duplicates = confirmed.duplicates_among(ids(&arrived))?;
     eprintln!(
@@ -52,7 +54,7 @@ async fn the_publisher_goes_on_when_the_broker_is_killed_under_load() -> Result<
     })
     .await?;
     assert!(confirmed.failures > 0, "the broker was away");
-    assert!(confirmed.took < LIMIT, "somebody waited for a connection that was gone: {:?}", confirmed.problems);
+    assert_nobody_waited_in_vain(&confirmed);
     let arrived = listener.arrived("orders", confirmed.ids.len() + confirmed.failures).await;
     let arrived: HashSet<_> = ids(&arrived).collect();
     let lost = confirmed.ids.iter().filter(|id| !arrived.contains(id.as_str())).count();
