@@ -21,6 +21,8 @@ pub(crate) struct Status {
     alive: bool,
     ready: bool,
     problems: Vec<String>,
+    /// The last answer of the database to what fails now.
+    last_error: Option<String>,
     last_look_seconds: Option<f64>,
     last_renewal_seconds: Option<f64>,
     busy_workers: usize,
@@ -103,6 +105,7 @@ impl Status {
             alive: health.is_alive(),
             ready: health.is_ready(),
             problems: problems(&health),
+            last_error: health.last_error.clone(),
             last_look_seconds: seconds(health.last_look),
             last_renewal_seconds: seconds(health.last_renewal),
             busy_workers: health.busy_workers,

@@ -13,17 +13,18 @@ use crate::args::AuditArgs;
 use crate::failure::Failure;
 use crate::store;
 
-/// Makes a change between two writes to the audit table: an entry before it, and its outcome after it. `rows` tells how many rows were changed.
+/// Makes a change between two writes to the audit table: an entry before it, and its outcome after it. `rows` tells how many rows were changed,
+/// where it changes any.
 pub(crate) async fn recorded<T>(
     store: &dyn Store,
     action: &AuditedAction,
-    rows: impl Fn(&T) -> u64,
+    rows: impl Fn(&T) -> Option<u64>,
     change: impl AsyncFnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let id = store.record_action(action).await?;
     let changed = change().await;
     let ended = match &changed {
-        Ok(changed) => store.end_action(id, Some(rows(changed)), "done").await,
+        Ok(changed) => store.end_action(id, rows(changed), "done").await,
         Err(failure) => store.end_action(id, None, &sentence(failure)).await,
     };
     if let Err(error) = ended {

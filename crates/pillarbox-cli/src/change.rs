@@ -95,7 +95,7 @@ pub(crate) async fn audited(
     change: impl AsyncFnOnce() -> Result<Changed, Failure>,
 ) -> Result<Changed, Failure> {
     let action = AuditedAction::new(&actor.name(), action.name(), subject);
-    audit::recorded(store, &action, |changed: &Changed| changed.rows, change).await
+    audit::recorded(store, &action, |changed: &Changed| Some(changed.rows), change).await
 }
 
 async fn each(store: &dyn Store, named: &Named<'_>, action: Action) -> Result<Changed, Failure> {
@@ -202,6 +202,11 @@ impl Changed {
     /// All that were asked for are changed.
     pub(crate) fn all(action: Action, rows: u64) -> Self {
         Self { action, rows, refused: Vec::new() }
+    }
+
+    /// The number of rows that were changed.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
     }
 
     fn json(&self) -> Json<'_> {

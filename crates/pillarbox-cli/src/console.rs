@@ -37,7 +37,7 @@ pub(crate) async fn run(args: ConsoleArgs) -> Result<ExitCode, Failure> {
     let access = settings.access().map_err(Failure::Console)?;
     let mut signals = Signals::listen_with_hangup().map_err(Failure::of_system("listen for signals"))?;
     let store = store::existing(&target).await?;
-    let name = store.info().table.clone();
+    let name = source_name(&store.info().address, &store.info().table);
     let doctor = Doctor::new().store(&name, Arc::clone(&store));
     let source = Source::of_store(&name, Arc::clone(&store)).examined_by(doctor);
     let console = settings.console(Console::new(access).source(source));
@@ -55,4 +55,24 @@ pub(crate) async fn run(args: ConsoleArgs) -> Result<ExitCode, Failure> {
     serving.close().await;
     store.close().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The name of the outbox in addresses and titles, which tells one database from another: `shop.outbox_event`.
+fn source_name(address: &str, table: &str) -> String {
+    let database = address.rsplit('/').next().unwrap_or_default();
+    let database = database.split(['.', '?']).next().filter(|name| !name.is_empty());
+    database.map_or_else(|| table.to_owned(), |database| format!("{database}.{table}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outbox_is_named_by_its_database_and_table() {
+        let name = |address| source_name(address, "outbox_event");
+        assert_eq!(name("db:5432/shop"), "shop.outbox_event");
+        assert_eq!(name("/var/lib/shop/orders.db"), "orders.outbox_event");
+        assert_eq!(name(""), "outbox_event");
+    }
 }

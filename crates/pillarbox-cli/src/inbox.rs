@@ -98,7 +98,7 @@ async fn purge(
         audit::recorded(
             store,
             &action,
-            |removed| *removed,
+            |removed| Some(*removed),
             async || {
                 Ok(inbox::purge(store, consumer, older_than, batch, |removed| counter.set_position(removed)).await?)
             },

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use pillarbox::maintain::Blocked;
+use pillarbox::maintain::{Blocked, FIRST_PAGE};
 use serde::Serialize;
 
 use crate::args::{Keys, Target};
@@ -18,7 +18,7 @@ pub(crate) async fn run(keys: Keys) -> Result<ExitCode, Failure> {
     let Keys::Blocked { target, limit, after, wide } = keys;
     let limit = usize::from(limit);
     // One more than is shown tells whether there is another page.
-    let read = store::on(&target, async |store| Ok(store.blocked(after.unwrap_or(0), limit + 1).await?));
+    let read = store::on(&target, async |store| Ok(store.blocked(after.unwrap_or(FIRST_PAGE), limit + 1).await?));
     let mut keys = read.await?;
     let more = keys.len() > limit;
     keys.truncate(limit);

@@ -2,10 +2,13 @@
 
 use std::process::ExitCode;
 
-use pillarbox::maintain::{Pause, PauseChange, PauseKind, PauseNote, Pauses};
+use pillarbox::Store;
+use pillarbox::maintain::{AuditedAction, Pause, PauseChange, PauseKind, PauseNote, Pauses};
 use serde::Serialize;
+use serde_json::json;
 
-use crate::args::{PauseArgs, PausesArgs, ResumeArgs};
+use crate::args::{PauseArgs, PauseName, PausesArgs, ResumeArgs, user};
+use crate::audit;
 use crate::failure::Failure;
 use crate::store;
 use pillarbox_program::report::{self, counted, or_dash, plain};
@@ -14,28 +17,64 @@ use pillarbox_program::report::{self, counted, or_dash, plain};
 pub(crate) async fn pause(args: PauseArgs) -> Result<ExitCode, Failure> {
     let PauseArgs { target, named, reason, by, length } = args;
     let kind = PauseKind::from(named.kind);
-    let mut note = PauseNote::new();
+    let by = by.unwrap_or_else(user);
+    let mut note = PauseNote::new().by(&*by);
     if let Some(reason) = reason {
         note = note.reason(reason);
-    }
-    if let Some(by) = by.or_else(|| std::env::var("USER").ok()).filter(|by| !by.is_empty()) {
-        note = note.by(by);
     }
     if let Some(length) = length {
         note = note.lasting(length);
     }
-    let change = store::on(&target, async |store| Ok(Pauses::of(store).pause(kind, &named.name, &note).await?));
-    let change = match change.await? {
+    if named.name != named.name.trim() {
+        let name = quoted(&named.name);
+        report::note(&format!(
+            "warning: {name} begins or ends in white space; only events named so to the byte are held"
+        ));
+    }
+    if named.name.contains('*') {
+        let name = quoted(&named.name);
+        report::note(&format!("warning: {name} is a name and no pattern; only events named so are held"));
+    }
+    let changed = store::on(&target, async |store| {
+        let pauses = Pauses::of(store);
+        let before = pauses.list().await?.into_iter().find(|pause| (pause.kind, &pause.name) == (kind, &named.name));
+        // A pause has to be possible when the database is slow.
+        let is_known = pauses.is_known(kind, &named.name).await.unwrap_or(true);
+        let change = recorded(store, "pause", &by, &named, async || Ok(pauses.pause(kind, &named.name, &note).await?));
+        let change = change.await?;
+        // It is paused, whatever the nodes say.
+        let nodes = store.nodes().await.unwrap_or_default();
+        let earlier = nodes.iter().filter(|node| node.is_of_an_earlier_release()).map(|node| node.node.to_string());
+        Ok((change, before, is_known, earlier.collect::<Vec<_>>()))
+    });
+    let (change, before, is_known, earlier) = changed.await?;
+    if !earlier.is_empty() {
+        let nodes = earlier.join(", ");
+        report::note(&format!(
+            "warning: nodes of a release that knows no pauses go on until they are replaced: {nodes}"
+        ));
+    }
+    if !is_known {
+        let name = quoted(&named.name);
+        report::note(&format!(
+            "note: no recent event is of the {kind} {name}; a name is not checked, and is meant to the byte"
+        ));
+    }
+    let change = match change {
         PauseChange::Updated => "updated",
         PauseChange::Paused | PauseChange::TooMany => "paused",
     };
     let json = Changed { kind: kind.name(), name: &named.name, change };
     report::print_either(target.json, &json, || {
-        let name = plain(&named.name);
-        if change == "updated" {
-            format!("the {kind} {name} was paused already; what is said of it is updated")
-        } else {
-            format!("the {kind} {name} is paused: within two seconds no node begins a call of it")
+        let name = quoted(&named.name);
+        match before {
+            Some(before) => {
+                let said = said(&before);
+                format!(
+                    "the {kind} {name} was paused already, {said}; the reason, the end and who pauses it are the new ones"
+                )
+            }
+            None => format!("the {kind} {name} is paused: within two seconds no node begins a call of it"),
         }
     })?;
     Ok(ExitCode::SUCCESS)
@@ -43,20 +82,59 @@ pub(crate) async fn pause(args: PauseArgs) -> Result<ExitCode, Failure> {
 
 /// Resumes an event type or a handler.
 pub(crate) async fn resume(args: ResumeArgs) -> Result<ExitCode, Failure> {
-    let ResumeArgs { target, named } = args;
+    let ResumeArgs { target, named, by } = args;
     let kind = PauseKind::from(named.kind);
-    let resumed = store::on(&target, async |store| Ok(Pauses::of(store).resume(kind, &named.name).await?)).await?;
-    let change = if resumed { "resumed" } else { "not paused" };
+    let by = by.unwrap_or_else(user);
+    let resumed = store::on(&target, async |store| {
+        let pauses = Pauses::of(store);
+        let resume = async || Ok(pauses.resume(kind, &named.name).await?);
+        let was_paused = recorded(store, "resume", &by, &named, resume).await?;
+        let others = if was_paused { Vec::new() } else { pauses.list().await? };
+        Ok((was_paused, others))
+    });
+    let (was_paused, others) = resumed.await?;
+    let change = if was_paused { "resumed" } else { "not paused" };
     let json = Changed { kind: kind.name(), name: &named.name, change };
     report::print_either(target.json, &json, || {
-        let name = plain(&named.name);
-        if resumed {
-            format!("the {kind} {name} is resumed: the nodes go on with it within two seconds")
-        } else {
-            format!("the {kind} {name} was not paused")
+        let name = quoted(&named.name);
+        if was_paused {
+            return format!("the {kind} {name} is resumed: the nodes go on with it within two seconds");
         }
+        let similar = |pause: &&Pause| alike(&pause.name, &named.name);
+        let meant = others.iter().find(similar).map(|pause| format!("; the {} {} is", pause.kind, quoted(&pause.name)));
+        format!("the {kind} {name} was not paused{}", meant.unwrap_or_default())
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Makes a change between its two writes to the audit table.
+async fn recorded<T>(
+    store: &dyn Store,
+    action: &str,
+    by: &str,
+    named: &PauseName,
+    change: impl AsyncFnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let subject = audit::subject(json!({ (PauseKind::from(named.kind).name()): named.name }));
+    audit::recorded(store, &AuditedAction::new(by, action, &subject), |_| None, change).await
+}
+
+/// True if two names differ at most in their case and in white space.
+fn alike(a: &str, b: &str) -> bool {
+    a.trim().to_lowercase() == b.trim().to_lowercase()
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", plain(name))
+}
+
+/// What is said of a pause, in words.
+fn said(pause: &Pause) -> String {
+    let Pause { since, until, by, reason, .. } = pause;
+    let by = by.as_deref().map(|by| format!(" by {}", plain(by))).unwrap_or_default();
+    let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
+    let reason = reason.as_deref().map(|reason| format!(" ({})", plain(reason))).unwrap_or_default();
+    format!("since {since}{until}{by}{reason}")
 }
 
 /// Lists what is paused.

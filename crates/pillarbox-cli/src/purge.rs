@@ -51,13 +51,18 @@ async fn purge(args: &PurgeArgs, store: &dyn Store) -> Result<Purged, Failure> {
     let [done, dead, all] = [args.done_after, args.dead_after, args.all_after].map(|age| age.map(duration::human));
     let subject = json!({ "done_after": done, "dead_after": dead, "all_after": all, "key": args.key });
     let action = AuditedAction::new(&args.actor.name(), "purge", &audit::subject(subject));
-    audit::recorded(store, &action, Purged::rows, async || {
-        Ok(Purged {
-            done: each_batch(args, store, Purgeable::Done, args.done_after).await?,
-            dead: each_batch(args, store, Purgeable::Dead, args.dead_after).await?,
-            all: each_batch(args, store, Purgeable::All, args.all_after).await?,
-        })
-    })
+    audit::recorded(
+        store,
+        &action,
+        |purged: &Purged| Some(purged.rows()),
+        async || {
+            Ok(Purged {
+                done: each_batch(args, store, Purgeable::Done, args.done_after).await?,
+                dead: each_batch(args, store, Purgeable::Dead, args.dead_after).await?,
+                all: each_batch(args, store, Purgeable::All, args.all_after).await?,
+            })
+        },
+    )
     .await
 }
 

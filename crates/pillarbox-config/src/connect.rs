@@ -81,14 +81,8 @@ impl Settings {
     /// # Errors
     /// When there is no URL, or the database cannot be opened.
     pub async fn connect(&self) -> Result<Arc<dyn Store>, Error> {
-        let url = self.database_url()?;
-        let given = if self.store.url.is_some() { "store.url" } else { "store.url_file" };
-        let kind = url.kind().map_err(|(problem, remedy)| Error::invalid(given, &self.origins, problem, remedy))?;
-        for key in self.origins.keys() {
-            if let Some(why) = why_ignored_by(kind, key) {
-                return Err(Error::invalid(key.to_owned(), &self.origins, why, "remove it"));
-            }
-        }
+        #[allow(unused_variables, reason = "a build may have no database")]
+        let (kind, url) = self.database()?;
         match kind {
             #[cfg(feature = "postgres")]
             DatabaseKind::Postgres => Ok(Arc::new(self.postgres(&url)?.connect().await.map_err(StartError::Store)?)),
@@ -97,12 +91,53 @@ impl Settings {
             #[cfg(feature = "sqlite")]
             DatabaseKind::Sqlite => Ok(Arc::new(self.sqlite(&url)?.open().await.map_err(StartError::Store)?)),
             #[cfg(not(all(feature = "mysql", feature = "postgres", feature = "sqlite")))]
-            kind => {
-                let problem = format!("names {}, which this program was built without", kind.name());
-                let remedy = format!("enable the feature `{}`", kind.feature());
-                Err(Error::invalid(given, &self.origins, problem, remedy))
+            kind => Err(self.built_without(kind)),
+        }
+    }
+
+    /// Checks, without connecting, that the settings name a database that can be connected to.
+    ///
+    /// # Errors
+    /// As [`database_url`](Self::database_url), and for a URL or a table's name that cannot be, and for settings that this database would
+    /// ignore.
+    pub fn check_database(&self) -> Result<(), Error> {
+        #[allow(unused_variables, reason = "a build may have no database")]
+        let (kind, url) = self.database()?;
+        match kind {
+            #[cfg(feature = "postgres")]
+            DatabaseKind::Postgres => self.postgres(&url).map(drop),
+            #[cfg(feature = "mysql")]
+            DatabaseKind::Mysql => self.mysql(&url).map(drop),
+            #[cfg(feature = "sqlite")]
+            DatabaseKind::Sqlite => self.sqlite(&url).map(drop),
+            #[cfg(not(all(feature = "mysql", feature = "postgres", feature = "sqlite")))]
+            kind => Err(self.built_without(kind)),
+        }
+    }
+
+    /// The kind of the database and its URL, unless a setting does not apply to that kind.
+    fn database(&self) -> Result<(DatabaseKind, DatabaseUrl), Error> {
+        let url = self.database_url()?;
+        let wrong = |(problem, remedy)| Error::invalid(self.given(), &self.origins, problem, remedy);
+        let kind = url.kind().map_err(wrong)?;
+        for key in self.origins.keys() {
+            if let Some(why) = why_ignored_by(kind, key) {
+                return Err(Error::invalid(key.to_owned(), &self.origins, why, "remove it"));
             }
         }
+        Ok((kind, url))
+    }
+
+    /// The key that names the database.
+    fn given(&self) -> &'static str {
+        if self.store.url.is_some() { "store.url" } else { "store.url_file" }
+    }
+
+    #[cfg(not(all(feature = "mysql", feature = "postgres", feature = "sqlite")))]
+    fn built_without(&self, kind: DatabaseKind) -> Error {
+        let problem = format!("names {}, which this program was built without", kind.name());
+        let remedy = format!("enable the feature `{}`", kind.feature());
+        Error::invalid(self.given(), &self.origins, problem, remedy)
     }
 
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]

@@ -21,7 +21,7 @@
     });
   }
 
-  // Live: a page that nobody sees asks nothing.
+  // Live: a page that nobody sees asks nothing. What is unfolded would be folded, with the words that are being written into it.
   const live = document.querySelector("[data-live]");
   let isLive = true;
   if (live) {
@@ -32,7 +32,8 @@
     });
   }
   document.addEventListener("htmx:beforeRequest", (event) => {
-    if (!isLive || document.hidden || !window.getSelection().isCollapsed) event.preventDefault();
+    const isUnfolded = document.querySelector("#live details[open]");
+    if (!isLive || document.hidden || isUnfolded || !window.getSelection().isCollapsed) event.preventDefault();
   });
   const warn = (lost) => root.classList.toggle("lost", lost);
   document.addEventListener("htmx:sendError", () => warn(true));

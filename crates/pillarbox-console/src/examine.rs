@@ -1,9 +1,11 @@
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use auto_impl::auto_impl;
-use pillarbox_doctor::{Doctor, Severity};
+use pillarbox_doctor::{Doctor, RoutePause, Severity, SourceStatus};
+use pillarbox_routes::{Forwarder, RouteState, RouteStatus};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
@@ -11,6 +13,8 @@ use crate::source::Source;
 
 /// The time for which an examination is good, however many look at it.
 const GOOD_FOR: Duration = Duration::from_secs(60);
+/// The time between two examinations, however often somebody asks for one.
+const APART: Duration = Duration::from_secs(5);
 /// The longest time of one.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -38,8 +42,8 @@ pub struct Examination {
 pub struct Finding {
     /// Its name, such as `snapshot-pinned`.
     pub code: String,
-    /// True if deliveries are harmed now.
-    pub is_severe: bool,
+    /// Its weight.
+    pub severity: Severity,
     /// Its cause, in a sentence.
     pub cause: String,
     /// What was seen, without secrets.
@@ -56,7 +60,7 @@ impl Examine for Doctor {
         let report = self.run().await;
         let findings = report.findings.into_iter().map(|finding| Finding {
             code: finding.code.to_owned(),
-            is_severe: finding.severity == Severity::Critical,
+            severity: finding.severity,
             cause: finding.cause.to_owned(),
             evidence: format!("{}: {}", finding.subject, finding.evidence),
             remedy: finding.remedy.to_owned(),
@@ -75,23 +79,108 @@ impl Examine for Doctor {
 
 /// The last examination of each source.
 #[derive(Debug, Default)]
-pub(crate) struct Examinations(Mutex<HashMap<String, (Instant, Examination)>>);
+pub(crate) struct Examinations(Mutex<HashMap<String, Examined>>);
+
+/// An examination that was made.
+#[derive(Debug, Clone)]
+pub(crate) struct Examined {
+    /// It rises with each of a source.
+    pub(crate) number: u64,
+    at: Instant,
+    pub(crate) examination: Examination,
+}
+
+impl Examined {
+    pub(crate) fn age(&self) -> Duration {
+        self.at.elapsed()
+    }
+}
 
 impl Examinations {
-    /// The last examination if it is still good, or else one of now, and its age; `None` if nobody examines the source.
-    pub(crate) async fn of(&self, source: &Source) -> Option<(Examination, Duration)> {
-        let examiner = source.examiner.as_ref()?;
+    /// The last examination if it is still good, or else one of now; `None` if nobody examines the source. Whoever has seen an examination
+    /// may want one after it.
+    pub(crate) async fn of(&self, source: &Source, seen: Option<u64>) -> Option<Examined> {
+        source.examiner.as_ref()?;
         // One at a time: the others wait for its result.
         let mut all = self.0.lock().await;
-        all.retain(|_, (at, _)| at.elapsed() < GOOD_FOR);
-        if let Some((at, examination)) = all.get(source.name()) {
-            return Some((examination.clone(), at.elapsed()));
+        all.retain(|name, last| name == source.name() || last.age() < GOOD_FOR);
+        let last = all.get(source.name());
+        let is_good = |last: &&Examined| {
+            let good_for = if seen == Some(last.number) { APART } else { GOOD_FOR };
+            last.age() < good_for
+        };
+        if let Some(last) = last.filter(is_good) {
+            return Some(last.clone());
         }
-        let examination = timeout(PATIENCE, examiner.examine()).await.unwrap_or_else(|_elapsed| Examination {
+        let number = last.map_or(0, |last| last.number) + 1;
+        let examination = timeout(PATIENCE, examine(source)).await.unwrap_or_else(|_elapsed| Examination {
             not_checked: vec![("all".to_owned(), "the examination did not end within 20 seconds".to_owned())],
             ..Examination::default()
         });
-        all.insert(source.name().to_owned(), (Instant::now(), examination.clone()));
-        Some((examination, Duration::ZERO))
+        let examined = Examined { number, at: Instant::now(), examination };
+        all.insert(source.name().to_owned(), examined.clone());
+        Some(examined)
     }
+}
+
+/// What the examiner of a source finds, and what this process knows of its own deliveries.
+async fn examine(source: &Source) -> Examination {
+    let own = async {
+        match status(source) {
+            None => Examination::default(),
+            Some(status) => {
+                let doctor = Doctor::new().relay("this process", move || {
+                    let status = status.clone();
+                    Box::pin(async move { Ok(vec![status]) })
+                });
+                doctor.examine().await
+            }
+        }
+    };
+    let given = async {
+        match &source.examiner {
+            Some(examiner) => examiner.examine().await,
+            None => Examination::default(),
+        }
+    };
+    let (own, given) = tokio::join!(own, given);
+    let mut findings: Vec<Finding> = own.findings.into_iter().chain(given.findings).collect();
+    findings.sort_by_key(|finding| Reverse(finding.severity));
+    Examination {
+        findings,
+        not_checked: own.not_checked.into_iter().chain(given.not_checked).collect(),
+        healthy: own.healthy + given.healthy,
+    }
+}
+
+/// What this process tells of its deliveries from a source; `None` if it delivers nothing.
+fn status(source: &Source) -> Option<SourceStatus> {
+    let mut problems = Vec::new();
+    match (source.store(), source.outbox()) {
+        (Err(problem), _) => problems.push(problem.to_owned()),
+        (Ok(_), Some(outbox)) => {
+            let health = outbox.health();
+            problems.extend(health.problems.iter().map(ToString::to_string).chain(health.last_error));
+        }
+        (Ok(_), None) => source.routes.as_ref().map(|_| ())?,
+    }
+    let routes = source.routes.as_ref().map(Forwarder::status).unwrap_or_default();
+    let pauses = routes.into_iter().flat_map(pauses).collect();
+    Some(SourceStatus { name: source.name().to_owned(), problems, pauses })
+}
+
+fn pauses(status: RouteStatus) -> impl Iterator<Item = RoutePause> {
+    let RouteStatus { route, state, paused_targets: count, targets, .. } = status;
+    let some = targets.into_iter().filter_map(|target| match target.state {
+        RouteState::Paused { problem, .. } => Some((target.target, problem)),
+        RouteState::PausedByHand { reason, .. } => Some((target.target, reason)),
+        RouteState::Open => None,
+    });
+    let targets = (count > 0).then(|| RoutePause::Targets { route: route.clone(), count, some: some.collect() });
+    let whole = match state {
+        RouteState::Open => None,
+        RouteState::Paused { problem, .. } => Some(RoutePause::Destination { route, problem }),
+        RouteState::PausedByHand { reason, .. } => Some(RoutePause::ByHand { route, reason }),
+    };
+    whole.into_iter().chain(targets)
 }

@@ -1,7 +1,7 @@
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use maud::html;
-use pillarbox_core::error::StoreError;
+use pillarbox_core::error::{StoreError, StoreErrorKind};
 
 use crate::layout;
 
@@ -33,7 +33,19 @@ impl Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        Self::unavailable(error.to_string())
+        let text = error.to_string();
+        match error.kind() {
+            StoreErrorKind::Unavailable | StoreErrorKind::Contention => Self::unavailable(text),
+            kind => {
+                let remedy = if kind == StoreErrorKind::Denied {
+                    "; docs/console.md#privileges has what a console needs"
+                } else {
+                    ""
+                };
+                let text = format!("{text}{remedy}");
+                Self { status: StatusCode::BAD_GATEWAY, title: "The database refuses", text }
+            }
+        }
     }
 }
 
@@ -44,12 +56,18 @@ impl Problem {
         let body = html! {
             main.login {
                 h1 { (title) }
-                p.notice.bad role="alert" { (text) "." }
+                p.notice.bad role="alert" { (sentence(text)) "." }
                 p.faint { "Go back and try again, or " a href={ (root) "s" } { "open the first page" } "." }
             }
         };
         (*status, layout::bare(title, root, &body)).into_response()
     }
+}
+
+/// The text as a sentence begins; what stands in backticks stays as it is.
+fn sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
 }
 
 impl IntoResponse for Problem {

@@ -22,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// often.
 const SHARE: u32 = 20;
 
+/// Pauses that are named.
+const NAMED: usize = 5;
+
 /// The time over which the figures of now are told.
 const MINUTE: Duration = Duration::from_secs(60);
 /// The time over which each point of a plot is told: nodes write their figures with each renewal of their lease, which is several seconds.
@@ -39,6 +42,16 @@ pub(crate) struct Sample {
 pub(crate) struct Figures {
     pub(crate) backlog: Backlog,
     pub(crate) nodes: Vec<NodeStatus>,
+    pub(crate) paused: Paused,
+}
+
+/// What operators have paused. Samples are many, so that they keep a few names alone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Paused {
+    /// Some, such as `type order.placed`.
+    pub(crate) names: Vec<String>,
+    /// The number of the others.
+    pub(crate) more: usize,
 }
 
 /// What all nodes have done between two samples.
@@ -165,11 +178,12 @@ impl Figures {
     }
 }
 
-/// The rates between the sample at `last` and the first one at most `span` before it.
+/// The rates between the sample at `last` and the first one at most `span` before it that knows the same nodes: one from before a node has
+/// started tells nothing of it.
 fn rates(samples: &VecDeque<Sample>, last: usize, span: Duration) -> Option<Rates> {
     let until = samples.get(last)?;
     let earlier = samples.range(..last).rev().take_while(|sample| until.at.since(sample.at) <= span);
-    per_second(earlier.last()?, until)
+    earlier.filter_map(|sample| per_second(sample, until)).last()
 }
 
 /// What the nodes of both samples have done between them. A node that has joined since is left out: what it did before is not known.
@@ -193,7 +207,10 @@ fn per_second(before: &Sample, after: &Sample) -> Option<Rates> {
 async fn figures(store: &dyn Store) -> Result<Figures, String> {
     let backlog = store.backlog().await.map_err(|error| error.to_string())?;
     let nodes = store.nodes().await.map_err(|error| error.to_string())?;
-    Ok(Figures { backlog, nodes })
+    // Its page says why if it cannot be read.
+    let pauses = store.pauses().await.unwrap_or_default();
+    let names = pauses.iter().take(NAMED).map(|pause| format!("{} {}", pause.kind, pause.name)).collect();
+    Ok(Figures { backlog, nodes, paused: Paused { names, more: pauses.len().saturating_sub(NAMED) } })
 }
 
 #[cfg(test)]
@@ -217,7 +234,8 @@ mod tests {
             partitions: 0,
             figures: Some(NodeFigures { delivered: *delivered, failed: 1, ..NodeFigures::default() }),
         };
-        let figures = Figures { backlog: Backlog::default(), nodes: nodes.iter().map(node).collect() };
+        let nodes = nodes.iter().map(node).collect();
+        let figures = Figures { backlog: Backlog::default(), nodes, paused: Paused::default() };
         Sample { at: Timestamp::from_micros(seconds * 1_000_000), figures: Ok(figures) }
     }
 
@@ -238,6 +256,14 @@ mod tests {
         assert_eq!(rates(&samples, 19, MINUTE).map(|rates| rates.delivered), Some(1.0));
         assert_eq!(rates(&samples, 19, SMOOTHED).map(|rates| rates.delivered), Some(2.0));
         assert_eq!(rates(&samples, 0, SMOOTHED), None);
+    }
+
+    #[test]
+    fn a_node_that_has_just_started_is_told_of_from_its_second_sample_on() {
+        let of = |nodes: &[(&str, u64)], step: i64| sample(step * 5, nodes);
+        let samples: VecDeque<Sample> = [of(&[], 0), of(&[], 1), of(&[("a", 10)], 2), of(&[("a", 60)], 3)].into();
+        assert_eq!(rates(&samples, 2, MINUTE), None);
+        assert_eq!(rates(&samples, 3, MINUTE).map(|rates| rates.delivered), Some(10.0));
     }
 
     #[tokio::test]

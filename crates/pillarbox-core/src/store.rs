@@ -40,6 +40,8 @@ pub use inbox::InboxConsumer;
 pub use lease_clock::{Judged, LeaseClock};
 pub use lookup::{Lookup, Question};
 pub use pause::{Interventions, NewPause, Pause, PauseChange, PauseKind};
+#[doc(hidden)]
+pub use pending::{NO_HANDLER, NO_ROUTE};
 pub use pending::{PendingEvent, PendingFilter, PendingState};
 pub use proof::Proof;
 pub use recent::{EventFilter, EventPage, ListedEvent, RowSet};
@@ -47,7 +49,9 @@ pub use row_state::RowState;
 pub use schema::SchemaVersion;
 pub use statement::{Bind, Dialect, Statement};
 pub use table::TableName;
-pub use upkeep::{Backlog, Blocked, CANCELLED, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged, Record, Upkeep};
+pub use upkeep::{
+    Backlog, Blocked, CANCELLED, FIRST_PAGE, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged, Record, Upkeep,
+};
 pub use wakeup::{Listener, WakeUps};
 
 use std::fmt;

@@ -1,5 +1,5 @@
 use pillarbox_core::examine::{Check, Checked, Severity};
-use pillarbox_core::publisher::Publisher;
+use pillarbox_core::publisher::{PublishError, Publisher};
 use tokio::time::timeout;
 
 use crate::Doctor;
@@ -10,8 +10,8 @@ pub const ALL: &[&Check] = &[&TARGETS];
 static TARGETS: Check = Check {
     code: "broker-refuses",
     severity: Severity::Critical,
-    healthy: "the broker answers and has all constant targets",
-    cause: "The broker does not answer, or refuses the credentials or a target of a route: that route is paused, and its events wait in the table.",
+    healthy: "the broker answers and has what routes send to, as far as it can tell",
+    cause: "The broker does not answer, or refuses the credentials or what a route sends to: its events wait in the table.",
     remedy: "Mend what the evidence names. The route goes on by itself.",
 };
 
@@ -20,20 +20,26 @@ pub(crate) async fn examine(
     doctor: &Doctor,
     publisher: &dyn Publisher,
     targets: &[String],
+    beginnings: &[String],
     results: &mut Vec<Checked>,
 ) {
     // Connecting takes several round trips.
     let limit = doctor.statement_limit * 2;
-    match timeout(limit, publisher.check(targets)).await {
-        Ok(Ok(())) => results.push(TARGETS.healthy()),
-        Ok(Err(error)) => {
-            results.push(TARGETS.found(error.to_string()));
-            return;
+    let asked = timeout(limit, async {
+        publisher.check(targets).await?;
+        for beginning in beginnings {
+            publisher.check_prefix(beginning).await?;
         }
-        Err(_elapsed) => {
-            results.push(TARGETS.found(format!("no answer within {limit:?}")));
-            return;
-        }
+        Ok::<(), PublishError>(())
+    });
+    let refused = match asked.await {
+        Ok(answer) => answer.err().map(|error| error.to_string()),
+        Err(_elapsed) => Some(format!("no answer within {limit:?}")),
+    };
+    let is_refused = refused.is_some();
+    results.push(TARGETS.judge(refused));
+    if is_refused {
+        return;
     }
     results.extend(publisher.examine(targets).await);
 }

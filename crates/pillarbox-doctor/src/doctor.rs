@@ -10,6 +10,7 @@ use pillarbox_core::store::Store;
 use tokio::time::{Instant, timeout};
 
 use crate::configuration::{self, Configuration, Look};
+use crate::relay::{self, Ask, Sources};
 use crate::report::Report;
 use crate::{broker, outbox};
 
@@ -35,8 +36,9 @@ enum Subject {
     Store(Arc<dyn Store>),
     /// A store that could not be opened, in words.
     Unreachable(String),
-    Broker(Arc<dyn Publisher>, Vec<String>),
+    Broker(Arc<dyn Publisher>, Vec<String>, Vec<String>),
     Configuration(Look),
+    Relay(Ask),
 }
 
 impl Default for Doctor {
@@ -70,9 +72,16 @@ impl Doctor {
         self
     }
 
-    /// Examines a broker, and those of its streams, exchanges, topics or queues that `targets` name.
-    pub fn broker(mut self, name: impl Into<String>, publisher: Arc<dyn Publisher>, targets: Vec<String>) -> Self {
-        self.subjects.push((name.into(), Subject::Broker(publisher, targets)));
+    /// Examines a broker, and those of its streams, exchanges, topics or queues that `targets` name. `beginnings` are those of targets that
+    /// depend on the event: whether there is a place for them is asked, where the broker can tell.
+    pub fn broker(
+        mut self,
+        name: impl Into<String>,
+        publisher: Arc<dyn Publisher>,
+        targets: Vec<String>,
+        beginnings: Vec<String>,
+    ) -> Self {
+        self.subjects.push((name.into(), Subject::Broker(publisher, targets, beginnings)));
         self
     }
 
@@ -83,6 +92,16 @@ impl Doctor {
         look: impl Fn() -> BoxFuture<'static, Configuration> + Send + Sync + 'static,
     ) -> Self {
         self.subjects.push((name.into(), Subject::Configuration(Look(Arc::new(look)))));
+        self
+    }
+
+    /// Asks a process that delivers, a relay or a service with routes, for its sources at each examination.
+    pub fn relay(
+        mut self,
+        name: impl Into<String>,
+        ask: impl Fn() -> BoxFuture<'static, Sources> + Send + Sync + 'static,
+    ) -> Self {
+        self.subjects.push((name.into(), Subject::Relay(Ask(Arc::new(ask)))));
         self
     }
 
@@ -130,8 +149,8 @@ impl Doctor {
         let all = self.subjects.iter().map(|(_, subject)| async move {
             match subject {
                 Subject::Store(store) => store.close().await,
-                Subject::Broker(publisher, _) => publisher.close().await,
-                Subject::Unreachable(_) | Subject::Configuration(_) => {}
+                Subject::Broker(publisher, ..) => publisher.close().await,
+                Subject::Unreachable(_) | Subject::Configuration(_) | Subject::Relay(_) => {}
             }
         });
         join_all(all).await;
@@ -142,10 +161,13 @@ impl Doctor {
         let mut results = Vec::new();
         let examination: BoxFuture<'_, ()> = match subject {
             Subject::Store(store) => Box::pin(outbox::examine(self, store, &mut results)),
-            Subject::Broker(publisher, targets) => Box::pin(broker::examine(self, &**publisher, targets, &mut results)),
+            Subject::Broker(publisher, targets, beginnings) => {
+                Box::pin(broker::examine(self, &**publisher, targets, beginnings, &mut results))
+            }
             Subject::Configuration(Look(look)) => {
                 Box::pin(async { results.extend(configuration::judge(look().await)) })
             }
+            Subject::Relay(Ask(ask)) => Box::pin(async { results.extend(relay::judge(ask().await)) }),
             Subject::Unreachable(error) => return vec![outbox::UNREACHABLE.found(error)],
         };
         if timeout(self.run_limit, examination).await.is_err() {

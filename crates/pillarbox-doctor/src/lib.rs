@@ -21,6 +21,7 @@ mod broker;
 mod configuration;
 mod doctor;
 mod outbox;
+mod relay;
 mod report;
 
 pub use broker::ALL as BROKER_CHECKS;
@@ -28,4 +29,5 @@ pub use configuration::{ALL as CONFIGURATION_CHECKS, Configuration, InForce};
 pub use doctor::Doctor;
 pub use outbox::ALL as OUTBOX_CHECKS;
 pub use pillarbox_core::examine::{Check, Severity, Thresholds};
+pub use relay::{ALL as RELAY_CHECKS, NoAnswer, RoutePause, SourceStatus, Sources};
 pub use report::{Finding, Healthy, NotChecked, Report};

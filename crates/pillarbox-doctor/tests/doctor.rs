@@ -59,6 +59,10 @@ impl Publisher for Broker {
         }
     }
 
+    async fn check_prefix(&self, prefix: &str) -> Result<bool, PublishError> {
+        if prefix == "other." { Err(PublishError::misconfigured("no stream takes `other.>`")) } else { Ok(true) }
+    }
+
     async fn examine(&self, targets: &[String]) -> Vec<Checked> {
         if self.answers == Answers::Later {
             pending::<()>().await;
@@ -91,9 +95,10 @@ async fn a_clock_that_differs_is_found_in_either_direction() {
 
 #[tokio::test]
 async fn the_heaviest_comes_first_and_what_is_ignored_is_counted() {
-    let doctor = Doctor::new().broker("weak", broker(Answers::Well), vec!["a".into(), "b".into()]).broker(
+    let doctor = Doctor::new().broker("weak", broker(Answers::Well), vec!["a".into(), "b".into()], Vec::new()).broker(
         "refuses",
         broker(Answers::Refuses),
+        Vec::new(),
         Vec::new(),
     );
     let report = doctor.run().await;
@@ -104,12 +109,24 @@ async fn the_heaviest_comes_first_and_what_is_ignored_is_counted() {
     assert!(report.healthy && report.ignored == 2, "{report:?}");
 }
 
+#[tokio::test]
+async fn a_broker_without_a_place_for_targets_that_depend_on_the_event_is_found() {
+    let asked = async |beginnings: &[&str]| {
+        let beginnings = beginnings.iter().map(|beginning| (*beginning).to_owned()).collect();
+        Doctor::new().broker("events", broker(Answers::Well), Vec::new(), beginnings).run().await
+    };
+    assert_eq!(codes(&asked(&["orders."]).await), ["broker-weak"]);
+    let report = asked(&["orders.", "other."]).await;
+    assert_eq!(codes(&report), ["broker-refuses"]);
+    assert!(report.findings[0].evidence.contains("other.>"), "{report:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_never_answers_is_given_up_and_the_others_are_told() {
     let doctor = Doctor::new()
         .store("shop", Arc::new(MemoryStore::new()))
-        .broker("silent", broker(Answers::Never), Vec::new())
-        .broker("later", broker(Answers::Later), Vec::new())
+        .broker("silent", broker(Answers::Never), Vec::new(), Vec::new())
+        .broker("later", broker(Answers::Later), Vec::new(), Vec::new())
         .run_limit(Duration::from_secs(20));
     let began = tokio::time::Instant::now();
     let report = doctor.run().await;

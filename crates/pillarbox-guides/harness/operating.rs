@@ -7,6 +7,16 @@ mod configured {
     }
 }
 
+mod with_a_store {
+    use crate::shop::*;
+    use pillarbox::Inbox;
+
+    async fn start() -> Result<(), BoxError> {
+        //~ docs/configuration.md ~ let inbox = Inbox::new(store.clone(), "billing")?;
+        Ok(())
+    }
+}
+
 mod prometheus {
     //~ docs/metrics.md ~ use metrics_exporter_prometheus::
 }

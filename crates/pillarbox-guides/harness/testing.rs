@@ -24,3 +24,18 @@ mod any_mode {
         Ok(())
     }
 }
+
+mod configured {
+    use std::time::Duration;
+
+    use crate::shop::*;
+    use pillarbox::config::Settings;
+    use pillarbox::handle::Registration;
+    use pillarbox::SqliteStore;
+    use pillarbox_testkit::WrittenEvents;
+
+    async fn start(settings: Settings, store: SqliteStore, handlers: Vec<Registration>) -> Result<(), BoxError> {
+        //~ docs/testing.md ~ pillarbox_testkit::wait_until_idle(&outbox
+        Ok(())
+    }
+}

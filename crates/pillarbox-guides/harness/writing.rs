@@ -5,7 +5,7 @@ mod later {
     async fn write(
         outbox: &Outbox,
         pool: sqlx::PgPool,
-        body: OrderPlaced,
+        order: OrderPlaced,
         order_placed: OrderPlaced,
     ) -> Result<(), BoxError> {
         let mut tx = outbox.begin(&pool).await?;
@@ -18,7 +18,7 @@ mod unique {
     use crate::shop::*;
     use pillarbox::{Envelope, Outbox};
 
-    async fn write(outbox: &Outbox, pool: sqlx::PgPool, customer: i64, body: OrderPlaced) -> Result<(), BoxError> {
+    async fn write(outbox: &Outbox, pool: sqlx::PgPool, customer: i64, order: OrderPlaced) -> Result<(), BoxError> {
         let mut tx = outbox.begin(&pool).await?;
         //~ docs/scheduling.md ~ let report = Envelope::builder("report.wanted")
         Ok(())
@@ -38,4 +38,16 @@ mod waiting {
     async fn report(number: u64) -> Result<Outcome, BoxError> {
         //~ docs/waiting.md ~ Ok(Outcome::delivered_as(
     }
+}
+
+mod attributes {
+    use pillarbox::Event;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Serialize, Deserialize)]
+    struct Shop {
+        id: String,
+    }
+
+    //~ docs/codecs.md ~ #[event(name = "order.placed", aggregate = "order", key = order_id, tenant
 }

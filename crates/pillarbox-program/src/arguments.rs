@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use pillarbox::run::Mode;
 
 /// The help text of `--store`.
@@ -49,14 +50,25 @@ impl From<ModeArg> for Mode {
 pub fn refuse(error: &clap::Error) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(2);
     let arguments: Vec<String> = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    // A closed stream has no reader, so the errors of writing do not matter.
     if !error.use_stderr() || !arguments.iter().any(|argument| argument.contains('@')) {
-        // A closed stream has no reader, so the error does not matter.
         let _ = error.print();
-        return ExitCode::from(code);
+    } else {
+        let text = without_passwords(&error.to_string(), &arguments);
+        let _ = write!(std::io::stderr(), "{text}");
     }
-    let text = without_passwords(&error.to_string(), &arguments);
-    let _ = write!(std::io::stderr(), "{text}");
+    if lacks_the_store(error) {
+        let _ =
+            writeln!(std::io::stderr(), "\nInstead of --store, the variable PILLARBOX_STORE may name the database.");
+    }
     ExitCode::from(code)
+}
+
+/// True if `--store` was left out where it is needed.
+fn lacks_the_store(error: &clap::Error) -> bool {
+    let missing = error.get(ContextKind::InvalidArg);
+    error.kind() == ErrorKind::MissingRequiredArgument
+        && matches!(missing, Some(ContextValue::Strings(names)) if names.iter().any(|name| name.starts_with("--store")))
 }
 
 /// Replaces the text before the last `@` of an argument, but for the `://` and what comes before it.

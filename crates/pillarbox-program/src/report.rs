@@ -49,7 +49,13 @@ pub fn listing(heading: impl Into<Row>, rows: impl IntoIterator<Item = impl Into
 
 /// Text from a table, safe for a terminal: control characters are escaped.
 pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+    let is_plain = |c: &char| !c.is_control() && !turns_the_line(*c);
+    text.chars().map(|c| if is_plain(&c) { c.to_string() } else { c.escape_default().to_string() }).collect()
+}
+
+/// True if what follows may be shown at another place of the line, or on another line: marks of direction, and separators.
+fn turns_the_line(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The text, or a dash if there is none.
@@ -57,14 +63,18 @@ pub fn or_dash(text: Option<&str>) -> String {
     text.map_or_else(|| "-".to_owned(), plain)
 }
 
-/// An error, cut to fit a line of a terminal unless it is to be shown `whole`.
+/// An error, cut to fit a line of a terminal unless it is to be shown `whole`. It is cut in its middle: its beginning says where it happened, and
+/// its end what.
 pub fn error(text: Option<&str>, whole: bool) -> String {
-    const CHARACTERS: usize = 60;
+    const BEGINNING: usize = 24;
+    const END: usize = 44;
     let text = or_dash(text);
-    match text.char_indices().nth(CHARACTERS) {
-        Some((end, _)) if !whole => format!("{}…", &text[..end]),
-        _ => text,
+    let characters = text.chars().count();
+    if whole || characters <= BEGINNING + END + 1 {
+        return text;
     }
+    let (beginning, end) = (text.chars().take(BEGINNING), text.chars().skip(characters - END));
+    beginning.chain(['…']).chain(end).collect()
 }
 
 /// A number and its noun: "1 event", "2,000 events".

@@ -11,7 +11,7 @@
 //! databases; [`Relay::preview`] says where what is pending would go; [`Relay::run`] delivers; [`Relay::drain`] delivers
 //! what is due and ends.
 
-mod configuration;
+mod doctor;
 mod file;
 mod preview;
 mod relay;
@@ -19,6 +19,7 @@ mod report;
 mod run;
 mod serve;
 
+pub use doctor::doctor_of_unusable;
 pub use file::{ConsoleError, ConsoleSettings, FileError, OnUnavailable, RelayFile, ServerSettings, publisher_at};
 pub use preview::{Preview, PreviewLine};
 pub use relay::{Checked, Relay, RelayError, SourceDrained};

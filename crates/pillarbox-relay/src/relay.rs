@@ -1,19 +1,16 @@
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::Stream;
 use futures_util::future::join_all;
 use futures_util::stream::pending;
 use pillarbox_console::Console;
-use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::publisher::Publisher;
-use pillarbox_doctor::Doctor;
+use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::store::{Judged, Store, operation};
 use pillarbox_engine::run::{Drained, StartError};
 use pillarbox_routes::{CheckError, Forwarder};
 use tokio::time::Instant;
 
-use crate::configuration::beside_relay;
 use crate::file::Source;
 use crate::run::Sources;
 use crate::serve::{ConsoleServer, Endpoint, ServeError};
@@ -25,8 +22,8 @@ const LONGEST_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Delivers from databases to brokers.
 #[derive(Debug)]
 pub struct Relay {
-    file: RelayFile,
-    forwarders: Vec<Forwarder>,
+    pub(crate) file: RelayFile,
+    pub(crate) forwarders: Vec<Forwarder>,
 }
 
 /// The result of a check.
@@ -151,7 +148,7 @@ impl Relay {
         Ok(Self { file, forwarders })
     }
 
-    /// Asks every database whether its tables are there, and every broker whether it takes what is to be sent, as far as it can
+    /// Asks every database whether its tables are there and its nodes run in a mode beside which the source's may, and every broker whether it takes what is to be sent, as far as it can
     /// tell. Nothing is sent and nothing is changed.
     pub async fn check(&self) -> Checked {
         let mut problems: Vec<RelayError> = Vec::new();
@@ -159,7 +156,7 @@ impl Relay {
             match source.open().await {
                 Err(error) => problems.push(RelayError::of_source(source, error)),
                 Ok(store) => {
-                    let checked = store.check().await.map_err(StartError::Store);
+                    let checked = may_join(source, &*store).await.map_err(StartError::Store);
                     problems.extend(checked.err().map(|error| RelayError::of_source(source, error)));
                     store.close().await;
                 }
@@ -176,51 +173,6 @@ impl Relay {
         problems.extend(seen.into_iter().map(|error| RelayError::of_check(&self.file, error)));
         join_all(self.forwarders.iter().map(Forwarder::close)).await;
         Checked { problems, unchecked }
-    }
-
-    /// A doctor for every database and every broker that the file names, and for the relay that listens where the file says. Brokers and the
-    /// relay are connected to when it runs.
-    ///
-    /// # Errors
-    /// A database that the file names wrongly; one that does not answer is a finding.
-    pub async fn doctor(&self) -> Result<Doctor, RelayError> {
-        let mut doctor = Doctor::new();
-        for source in &self.file.sources {
-            let name = format!("source {}", source.name);
-            doctor = match source.open().await {
-                Ok(store) => doctor.store(name, store),
-                Err(pillarbox_config::Error::Start(StartError::Store(error)))
-                    if error.kind() != StoreErrorKind::Config =>
-                {
-                    doctor.unreachable(name, &error)
-                }
-                Err(error) => {
-                    doctor.close().await;
-                    return Err(RelayError::of_source(source, error));
-                }
-            };
-        }
-        let mut brokers: Vec<(Arc<dyn Publisher>, Vec<String>)> = Vec::new();
-        for (publisher, targets) in self.forwarders.iter().flat_map(Forwarder::brokers) {
-            match brokers.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &publisher)) {
-                Some((_, others)) => add_new(others, targets),
-                None => {
-                    let mut own = Vec::new();
-                    add_new(&mut own, targets);
-                    brokers.push((publisher, own));
-                }
-            }
-        }
-        for (publisher, targets) in brokers {
-            let name = format!("broker {}", publisher.info().address);
-            doctor = doctor.broker(name, publisher, targets);
-        }
-        if let Some(listen) = self.file.server.listen {
-            let path = self.file.path.clone();
-            let name = format!("file {}", path.display());
-            doctor = doctor.configuration(name, move || Box::pin(beside_relay(path.clone(), listen)));
-        }
-        Ok(doctor)
     }
 
     /// Counts pending events by their destination. Nothing is delivered, and no node joins.
@@ -305,6 +257,16 @@ impl Relay {
     }
 }
 
+/// Checks the tables of a source, and whether it could join the nodes that are alive.
+async fn may_join(source: &Source, store: &dyn Store) -> Result<(), StoreError> {
+    store.check().await?;
+    let Some(mode) = source.settings.mode.of_nodes() else { return Ok(()) };
+    let alive = store.nodes().await?.into_iter().filter(|node| node.lease_left.is_some()).collect();
+    let nodes = Judged { alive, ended: Vec::new(), spared_for: None };
+    let refused = |problem| StoreError::new(StoreErrorKind::IncompatibleMode, operation::JOIN, problem);
+    nodes.admit(mode).map(|_| ()).map_err(refused)
+}
+
 /// Opens the console that a file asks for.
 async fn console(file: &RelayFile) -> Result<Option<(ConsoleServer, Console)>, RelayError> {
     let Some(settings) = &file.server.console else { return Ok(None) };
@@ -315,7 +277,7 @@ async fn console(file: &RelayFile) -> Result<Option<(ConsoleServer, Console)>, R
 }
 
 /// Adds what is not there yet.
-fn add_new<T: PartialEq>(all: &mut Vec<T>, others: Vec<T>) {
+pub(crate) fn add_new<T: PartialEq>(all: &mut Vec<T>, others: Vec<T>) {
     for other in others {
         if !all.contains(&other) {
             all.push(other);

@@ -98,7 +98,9 @@ impl SourceHealth {
         match self {
             Self::Starting => vec!["is starting".to_owned()],
             Self::Waiting { problem } => vec![problem.clone()],
-            Self::Started(health) => health.problems.iter().map(ToString::to_string).collect(),
+            Self::Started(health) => {
+                health.problems.iter().map(ToString::to_string).chain(health.last_error.clone()).collect()
+            }
         }
     }
 
@@ -114,7 +116,10 @@ impl fmt::Display for SourceHealth {
         match self {
             Self::Starting => f.write_str("starting"),
             Self::Waiting { problem } => write!(f, "cannot deliver yet, and tries again: {problem}"),
-            Self::Started(health) => health.fmt(f),
+            Self::Started(health) => {
+                health.fmt(f)?;
+                health.last_error.as_ref().map_or(Ok(()), |error| write!(f, "; {error}"))
+            }
         }
     }
 }

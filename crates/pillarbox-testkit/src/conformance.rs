@@ -332,6 +332,7 @@ behaviors! {
     }
     blocked on migrated tables {
         blocked_lists_the_heads_that_others_wait_behind,
+        head_of_tells_what_an_event_waits_behind,
     }
     record on migrated tables {
         records_show_every_column_as_stored,
@@ -400,6 +401,7 @@ behaviors! {
         purge_of_a_key_keeps_the_rows_of_others,
         purge_keeps_pending_rows_and_other_states,
         purge_goes_on_where_it_stopped_and_says_when_it_is_over,
+        purge_goes_on_behind_a_row_that_was_stamped_ahead,
         purge_of_everything_stops_while_a_node_lives,
     }
 }

@@ -319,6 +319,10 @@ impl<S: Store> Upkeep for FaultyStore<S> {
     async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
         self.call(Operation::Inspect, operation::BLOCKED, self.inner.blocked(above, limit)).await
     }
+
+    async fn head_of(&self, seq: i64) -> Result<Option<i64>, StoreError> {
+        self.call(Operation::Inspect, operation::HEAD_OF, self.inner.head_of(seq)).await
+    }
     async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
         self.call(Operation::Inspect, operation::RECORDS, self.inner.records(event_id)).await
     }

@@ -215,7 +215,11 @@ impl WrittenEvents {
 #[track_caller]
 #[expect(clippy::panic, reason = "it is how a test fails")]
 fn or_fail<T>(result: Result<T, String>) -> T {
-    result.unwrap_or_else(|message| panic!("{message}"))
+    // A closure would name its own line.
+    match result {
+        Ok(value) => value,
+        Err(message) => panic!("{message}"),
+    }
 }
 
 /// Refuses a connection that cannot show what was written.

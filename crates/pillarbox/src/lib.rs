@@ -156,10 +156,12 @@ pub use pillarbox_sqlite::{SqliteOptions, SqliteStore};
 
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+#[doc(inline)]
 pub use pillarbox_axum as axum;
 
 #[cfg(feature = "config")]
 #[cfg_attr(docsrs, doc(cfg(feature = "config")))]
+#[doc(inline)]
 pub use pillarbox_config as config;
 
 /// The events that a service writes, their identity and their limits.
@@ -217,7 +219,7 @@ pub mod run {
     pub use pillarbox_engine::run::{
         ClaimConfig, Config, DispatchConfig, Drained, FailingHead, FailingKey, MetricsConfig, Mode, MultiNode, Ordered,
         Outbox, OutboxBuilder, OwnershipConfig, Partitioned, PurgeConfig, RetryConfig, Role, SettleConfig,
-        ShutdownConfig, SingleNode, TypePause, WakeUpConfig, WriterOnly, applies, kind,
+        ShutdownConfig, SingleNode, TypePause, WakeUpConfig, WriterOnly, applies, kind, start_unless,
     };
 }
 
@@ -227,9 +229,9 @@ pub mod maintain {
     pub use pillarbox_core::row::Status;
     pub use pillarbox_core::store::{
         Attributes, AuditEntry, AuditedAction, Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, EventFilter,
-        EventPage, FailedAttempt, InboxConsumer, ListedEvent, NewPause, NodeFigures, NodeStatus, PartitionBacklog,
-        Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record,
-        RowState, Upkeep,
+        EventPage, FIRST_PAGE, FailedAttempt, InboxConsumer, ListedEvent, NewPause, NodeFigures, NodeStatus,
+        PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, PendingState, Purge, Purgeable,
+        Purged, Record, RowState, Upkeep,
     };
     pub use pillarbox_engine::maintain::{Changed, DeadEvents, PauseNote, Pauses, PendingChange, PendingEvents, purge};
 }
@@ -356,14 +358,17 @@ pub mod adapters {
             feature = "diesel-sqlite"
         )))
     )]
+    #[doc(inline)]
     pub use pillarbox_diesel as diesel;
 
     #[cfg(feature = "mysql-async")]
     #[cfg_attr(docsrs, doc(cfg(feature = "mysql-async")))]
+    #[doc(inline)]
     pub use pillarbox_mysql_async as mysql_async;
 
     #[cfg(feature = "rusqlite")]
     #[cfg_attr(docsrs, doc(cfg(feature = "rusqlite")))]
+    #[doc(inline)]
     pub use pillarbox_rusqlite as rusqlite;
 
     #[cfg(any(feature = "sea-orm-mysql", feature = "sea-orm-postgres", feature = "sea-orm-sqlite"))]
@@ -371,19 +376,23 @@ pub mod adapters {
         docsrs,
         doc(cfg(any(feature = "sea-orm-mysql", feature = "sea-orm-postgres", feature = "sea-orm-sqlite")))
     )]
+    #[doc(inline)]
     pub use pillarbox_sea_orm as sea_orm;
 
     #[cfg(any(feature = "sqlx-mysql", feature = "sqlx-postgres", feature = "sqlx-sqlite"))]
     #[cfg_attr(docsrs, doc(cfg(any(feature = "sqlx-mysql", feature = "sqlx-postgres", feature = "sqlx-sqlite"))))]
+    #[doc(inline)]
     pub use pillarbox_sqlx as sqlx;
 
     #[cfg(feature = "tokio-postgres")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tokio-postgres")))]
+    #[doc(inline)]
     pub use pillarbox_tokio_postgres as tokio_postgres;
 }
 
 #[cfg(feature = "routes")]
 #[cfg_attr(docsrs, doc(cfg(feature = "routes")))]
+#[doc(inline)]
 pub use pillarbox_routes as routes;
 
 /// The brokers that events can be passed on to, as [`Publisher`](publishers::Publisher)s for [`routes`].

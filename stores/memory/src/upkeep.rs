@@ -80,6 +80,15 @@ impl Upkeep for MemoryStore {
         Ok(heads.filter_map(|(seq, row)| blocked(&state, *seq, row, now)).take(limit).collect())
     }
 
+    async fn head_of(&self, seq: i64) -> Result<Option<i64>, StoreError> {
+        let state = self.open(operation::HEAD_OF)?;
+        let waits = state.rows().get(&seq).filter(|row| row.status.is_pending());
+        let Some(key) = waits.and_then(Stored::order_key) else { return Ok(None) };
+        let failed = |row: &Stored| matches!(row.status, Status::Retry | Status::Dead);
+        let mut before = state.rows().range(..seq);
+        Ok(before.find(|(_, row)| failed(row) && row.order_key().as_ref() == Some(&key)).map(|(seq, _)| *seq))
+    }
+
     async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
         let state = self.open(operation::RECORDS)?;
         let Ok(id) = EventId::new(event_id) else { return Ok(Vec::new()) };
@@ -187,7 +196,8 @@ impl Upkeep for MemoryStore {
         let old = |time: Timestamp| now.since(time) >= purge.older_than && time <= now;
         let window: Vec<(&i64, &Stored)> =
             state.rows().range(purge.above.saturating_add(1)..).take(purge.limit).collect();
-        let over = window.len() < purge.limit || window.iter().any(|(_, row)| !old(row.created_at));
+        let is_young = |row: &Stored| !old(row.created_at) && !row.done_at.is_some_and(old);
+        let over = window.len() < purge.limit || window.iter().all(|(_, row)| is_young(row));
         let next = if over { None } else { window.last().map(|(seq, _)| **seq) };
         let ended = |row: &Stored, status| row.status == status && old(row.done_at.unwrap_or(row.created_at));
         let goes = |row: &Stored| match purge.what {

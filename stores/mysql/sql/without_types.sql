@@ -1,2 +1,3 @@
--- Added to the three: without events of some types.
- AND e.`event_type` NOT IN ({types})
+-- Added to the three: without events of some types. As bytes: to the column's collation a name and the same with a space
+-- behind it are one.
+ AND CAST(e.`event_type` AS BINARY) NOT IN ({types})

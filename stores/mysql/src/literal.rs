@@ -35,7 +35,8 @@ impl Literal {
         Self(format!("_utf8mb4 {}", Self::bytes(value)))
     }
 
-    /// Text that is compared byte by byte: one that ends in a space is not the same without it.
+    /// Bytes that are compared as such with a column of bytes. A column of text has to be cast: MariaDB compares by the column's collation,
+    /// to which a text and the same with a space behind it are one.
     pub(crate) fn bytes(value: &str) -> Self {
         Self::hexadecimal(value.as_bytes())
     }

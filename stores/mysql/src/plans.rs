@@ -63,8 +63,7 @@ pub(crate) async fn with_tables(test: impl AsyncFnOnce(&MysqlStore, &mut Session
     let store = store.unwrap_or_else(|error| panic!("{error}; this test needs MariaDB: run it by ./scripts/test"));
     store.migrate().await.expect("migrates");
     let mut session = store.inner().sessions.session().await.expect("a session");
-    let depth =
-        "SET SESSION /*!80003 cte_max_recursion_depth = 1000000 */ /*M!100600 max_recursive_iterations = 1000000 */";
+    let depth = "SET SESSION /*!80003 cte_max_recursion_depth = 1000000 */ /*M!100600 max_recursive_iterations = 1000000, max_statement_time = 0 */";
     session.run(depth).await.expect("allows to fill the tables");
     let outcome = std::panic::AssertUnwindSafe(test(&store, &mut session, &database)).catch_unwind().await;
     session.run(format!("DROP DATABASE {database}")).await.expect("drops the database");
@@ -344,6 +343,8 @@ async fn upkeep_reads_pending_and_dead_rows_only() {
         let heads = u64::try_from(TIMED + DEAD).expect("fits");
         check(session, &fill(&sql.lowest_head, &[("above", &Literal::int(0))]), "pillarbox_heads", heads + 2).await;
         check_reads(session, &fill(&sql.blocked, &page), 10 * (pending + dead)).await;
+        let (waits, of_key) = (Literal::int(DONE + READY), heads / 1000);
+        check(session, &fill(&sql.head_of, &[("seq", &waits)]), "PRIMARY", of_key + 3).await;
         check(session, &fill(&sql.count_dead, &[("filter", &nothing)]), "pillarbox_queue", dead + 2).await;
         check_reads(session, &fill(&sql.count_pending, &[("filter", &nothing)]), pending + 10).await;
         let page = [("above", &Literal::int(0)), ("filter", &nothing), ("limit", &limit)];

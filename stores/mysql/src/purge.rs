@@ -40,11 +40,11 @@ pub(crate) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failur
         Purgeable::Dead => Some(Status::Dead.code()),
         Purgeable::All => None,
     };
-    let (mut doomed, mut last, mut over) = (Vec::new(), None, answers.rows(1).len() < purge.limit);
+    let (mut doomed, mut last, mut all_are_young) = (Vec::new(), None, true);
     for row in answers.rows(1) {
         let (seq, created_long_ago, ended_long_ago) = (int(row, 0)?, is_true(row, 2)?, is_true(row, 3)?);
         last = Some(seq);
-        over |= !created_long_ago;
+        all_are_young &= !created_long_ago && !ended_long_ago;
         let goes = match status {
             Some(status) => int(row, 1)? == i64::from(status) && ended_long_ago,
             None => created_long_ago,
@@ -53,6 +53,7 @@ pub(crate) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failur
             doomed.push(seq);
         }
     }
+    let over = answers.rows(1).len() < purge.limit || all_are_young;
     let seqs = Literal::ints(&doomed);
     // A DEAD row may have been replayed since it was looked at.
     let delete = match status {

@@ -115,8 +115,13 @@ fn tables(table: &TableName, applied: i64) -> String {
 /// to create tables is needed.
 ///
 /// No statement waits for a table for longer than [`LOCK_WAIT`], since all that need the table queue behind one that waits. What
-/// did not get its lock is tried again for as long as `patience`.
+/// did not get its lock is tried again for as long as `patience`. What was lost since a migration has made it is an error.
 pub(crate) async fn migrate(store: &Inner, patience: Duration) -> Result<(), Failure> {
+    bring_up(store, patience).await?;
+    check(store).await
+}
+
+async fn bring_up(store: &Inner, patience: Duration) -> Result<(), Failure> {
     let mut session = store.sessions.session().await?;
     let version = found(store, &mut session).await?;
     if missing(store, version)?.is_empty() {
@@ -266,7 +271,8 @@ pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
         }
     }
     if !missing.is_empty() {
-        return Err(Failure::Refused(StoreErrorKind::Schema, refusal::missing_tables(&missing)));
+        let problem = if found.applied > 0 { refusal::lost(&missing) } else { refusal::missing_tables(&missing) };
+        return Err(Failure::Refused(StoreErrorKind::Schema, problem));
     }
     session.finish();
     MIGRATIONS.check(table, found).map_err(unusable)

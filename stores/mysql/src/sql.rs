@@ -55,7 +55,7 @@ statements! {
     lock live_nodes join renew not_before lease_end leave evict free_partitions free_abandoned take_partitions probe
     members owners give_partitions gain_partitions
     membership strays free_strays
-    counts backlog nodes partitions partition_owners lowest_head blocked record record_by_seq newest record_json states
+    counts backlog nodes partitions partition_owners lowest_head blocked head_of record record_by_seq newest record_json states
     pending count_pending dead count_dead dead_lock replay delete purge_window purge
     interventions intervene intervened pending_lock waiting_lock cancel retry_now
     inbox_consumers inbox_count inbox_old inbox_delete

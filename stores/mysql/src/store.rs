@@ -253,6 +253,10 @@ impl Upkeep for MysqlStore {
         self.inner.sessions.call(operation::BLOCKED, || upkeep::blocked(&self.inner, above, limit)).await
     }
 
+    async fn head_of(&self, seq: i64) -> Result<Option<i64>, StoreError> {
+        self.inner.sessions.call(operation::HEAD_OF, || upkeep::head_of(&self.inner, seq)).await
+    }
+
     async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
         self.inner.sessions.call(operation::RECORDS, || upkeep::records(&self.inner, event_id)).await
     }

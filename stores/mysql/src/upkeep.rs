@@ -130,6 +130,11 @@ pub(crate) async fn blocked(store: &Inner, above: i64, limit: usize) -> Result<V
     answers.rows(0).iter().map(head).collect()
 }
 
+pub(crate) async fn head_of(store: &Inner, seq: i64) -> Result<Option<i64>, Failure> {
+    let answers = store.sessions.run(fill(&store.sql.head_of, &[("seq", &Literal::int(seq))])).await?;
+    answers.first(0).map_or(Ok(None), |row| optional_int(row, 0))
+}
+
 pub(crate) async fn records(store: &Inner, event_id: &str) -> Result<Vec<Record>, Failure> {
     let answers = store.sessions.run(fill(&store.sql.record, &[("event_id", &Literal::text(event_id))])).await?;
     let mut records = answers.rows(0).iter().map(read).collect::<Result<Vec<_>, _>>()?;

@@ -22,5 +22,5 @@ WITH "window" AS MATERIALIZED (
     WHERE "partition" = 0 AND $1::smallint IS DISTINCT FROM 1 AND EXISTS (SELECT FROM removed)
 )
 SELECT (SELECT count(*) FROM removed) AS "removed", count(*) AS "seen", max("seq") AS "last",
-    coalesce(bool_or("created_at" > now() - $2::bigint * interval '1 microsecond'), true) AS "met_young_rows"
+    coalesce(bool_and(least("created_at", "done_at") > now() - $2::bigint * interval '1 microsecond'), true) AS "all_are_young"
 FROM "window"

@@ -119,9 +119,18 @@ fn server(error: &DbError) -> (StoreErrorKind, String) {
             "this is a pooler: add `pgbouncer=true` to the URL, or in code use `.pooler(true)`",
         );
     }
+    if code == &SqlState::UNDEFINED_OBJECT && message.starts_with("unrecognized configuration parameter") {
+        return with(
+            StoreErrorKind::Config,
+            "this is no server of PostgreSQL 12 or later, or `options` of the URL names a setting that it does not know",
+        );
+    }
     match code.code() {
         "40001" | "40P01" | "55P03" => plain(StoreErrorKind::Contention),
-        "25006" => with(StoreErrorKind::Unavailable, "the server is read-only, probably a standby after a failover"),
+        "25006" => with(
+            StoreErrorKind::Unavailable,
+            "the session is read-only: the server is a standby after a failover, or `default_transaction_read_only` is on",
+        ),
         "57014" | "25P03" => plain(StoreErrorKind::Unavailable),
         "42501" => with(StoreErrorKind::Denied, "grant the user the privilege"),
         "3D000" => with(StoreErrorKind::Config, "create the database, or name another one in the URL"),

@@ -39,6 +39,7 @@
 mod adopt;
 mod audit;
 mod claim;
+mod compatible;
 mod complete;
 mod connector;
 mod error;

@@ -30,6 +30,7 @@ use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
+use crate::compatible;
 use crate::error::Failure;
 use crate::fetch::wait;
 use crate::row::Micros;
@@ -47,6 +48,7 @@ pub(crate) async fn join(store: &Inner, node: &NodeId, mode: Mode, lease: Durati
     if !ended.is_empty() {
         clear(store, &transaction, &ended).await?;
     }
+    compatible::check_visible(&transaction, &qualified(&store.table, store.table.event())).await?;
     let (id, name, lease) = (node.as_str(), mode.name(), micros(lease));
     transaction.query_typed(&store.sql.join, &[(&id, Type::TEXT), (&name, Type::TEXT), (&lease, Type::INT8)]).await?;
     transaction.commit().await?;

@@ -13,6 +13,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use crate::adopt;
+use crate::compatible;
 use crate::error::Failure;
 use crate::sql::{qualified, render, without_comments};
 use crate::store::Inner;
@@ -127,11 +128,16 @@ fn create_schema(schema: &str) -> String {
 /// built concurrently, and no statement waits for a lock for longer than [`LOCK_WAIT`], since all that need the table queue
 /// behind one that waits. What did not get its lock is tried again for as long as `patience`.
 ///
-/// Where nothing is missing nothing is locked or written, and no privilege to create tables is needed.
+/// A migration of complete tables locks and writes nothing, and needs no privilege to create tables. A table that was lost since a
+/// migration has made it is an error.
 pub(crate) async fn migrate(store: &Inner, patience: Duration) -> Result<(), Failure> {
-    if is_migrated(store).await? {
-        return Ok(());
+    if !is_migrated(store).await? {
+        bring_up(store, patience).await?;
     }
+    check(store).await
+}
+
+async fn bring_up(store: &Inner, patience: Duration) -> Result<(), Failure> {
     // The lock of migrations is held by a connection of its own: an index is built concurrently outside of any transaction.
     let (client, mut wire) = store.sessions.connect().await?;
     let mut work = pin!(migrate_alone(store, &client, patience));
@@ -291,10 +297,11 @@ pub(crate) fn create_index(table: &TableName, name: &str) -> Option<String> {
     Some(words.join(" ").replacen("INDEX ", "INDEX CONCURRENTLY ", 1) + ";")
 }
 
-/// Returns true if nothing is missing.
+/// Returns true if nothing is missing, on a server that may have the tables.
 async fn is_migrated(store: &Inner) -> Result<bool, Failure> {
     let mut session = store.sessions.session().await?;
     let transaction = session.transaction().await?;
+    compatible::check_server(&transaction).await?;
     let found = found(&transaction, &store.table).await?;
     transaction.commit().await?;
     session.finish();
@@ -317,12 +324,14 @@ async fn without_existing_schema(
     Ok(if found.is_empty() { script } else { script.replacen(&create_schema(schema), "", 1) })
 }
 
-/// Verifies that every table is there and of the version this release needs.
+/// Verifies that the server has what is relied on, and that every table is there, of the version this release needs, and of a kind
+/// that can be read.
 pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
     let table = &store.table;
     let names = tables(table);
     let mut session = store.sessions.session().await?;
     let transaction = session.transaction().await?;
+    compatible::check_server(&transaction).await?;
     let found = found(&transaction, table).await?;
     // Tables of an older version lack some, which is not what there is to say of them.
     if found.applied > 0 {
@@ -332,10 +341,11 @@ pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
     let missing = transaction.query_typed(missing, &[(&names, Type::TEXT_ARRAY)]).await?;
     let missing = missing.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?;
     if !missing.is_empty() {
-        let problem = refusal::missing_tables(&missing).replace('"', "");
-        return Err(Failure::Refused(StoreErrorKind::Schema, problem));
+        let problem = if found.applied > 0 { refusal::lost(&missing) } else { refusal::missing_tables(&missing) };
+        return Err(Failure::Refused(StoreErrorKind::Schema, problem.replace('"', "")));
     }
     MIGRATIONS.check(table, found).map_err(unusable)?;
+    compatible::check_tables(&transaction, &names).await?;
     transaction.commit().await?;
     session.finish();
     Ok(())

@@ -47,7 +47,13 @@ impl Harness for PostgresHarness {
     }
 
     async fn destroy(self) -> Result<(), BoxError> {
-        self.execute(&format!("DROP SCHEMA {} CASCADE", self.schema)).await?;
+        // A session whose client is gone may still be at work on the tables, and take them in another order.
+        let drop = format!("DROP SCHEMA {} CASCADE", self.schema);
+        while let Err(error) = self.execute(&drop).await {
+            if !error.to_string().contains("deadlock detected") {
+                return Err(error);
+            }
+        }
         self.pool.close().await;
         Ok(())
     }

@@ -1,10 +1,11 @@
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::store::TableName;
-use pillarbox_core::store::refusal::unmigrated;
+use pillarbox_core::store::refusal;
 use pillarbox_core::store::schema::{Migration, Migrations, SchemaVersion};
-use sqlx::{AssertSqlSafe, query, query_as, query_scalar, raw_sql};
+use sqlx::{AssertSqlSafe, query_as, query_scalar, raw_sql};
 
 use crate::error::Failure;
+use crate::examine;
 use crate::sql::{INDEXES, inbox_age, render};
 use crate::statistics;
 use crate::store::Session;
@@ -66,7 +67,8 @@ pub(crate) async fn migrate(session: &mut Session<'_>) -> Result<(), Failure> {
     for migration in MIGRATIONS.missing(table, version(session).await?).map_err(unusable)? {
         raw_sql(AssertSqlSafe(step(table, migration))).execute(&mut *session.connection).await?;
     }
-    Ok(statistics::forget_small(session).await?)
+    statistics::forget_small(session).await?;
+    check(session).await?
 }
 
 /// Refuses something of a name this outbox takes that it did not make. It is not for us to use, let alone to change.
@@ -96,18 +98,21 @@ async fn refuse_foreign(session: &mut Session<'_>) -> Result<(), Failure> {
     )))
 }
 
-/// Verifies that the schema is one on which this release can run.
+/// Verifies that the schema is one on which this release can run, with all its tables and indexes.
 pub(crate) async fn check(session: &mut Session<'_>) -> sqlx::Result<Result<(), Failure>> {
-    if let Err(problem) = MIGRATIONS.check(session.table, version(session).await?) {
+    let table = session.table;
+    if let Err(problem) = MIGRATIONS.check(table, version(session).await?) {
         return Ok(Err(unusable(problem)));
     }
-    query(session.sql.check.clone()).fetch_optional(&mut *session.connection).await?;
-    Ok(Ok(()))
-}
-
-/// The error for a schema of which a table or an index is not there.
-pub(crate) fn missing(table: &TableName) -> Failure {
-    unusable(unmigrated(&format!("table `{table}` or one beside it is missing")))
+    let there: Vec<String> =
+        query_scalar("SELECT lower(name) FROM sqlite_schema").fetch_all(&mut *session.connection).await?;
+    let event = table.event();
+    let mut names = vec![event.to_owned()];
+    names.extend(["node", "partition", "inbox", "pause", "audit"].map(|role| table.beside(role)));
+    names.extend(examine::INDEXES.map(|index| format!("{event}_{index}")));
+    names.push(inbox_age(table));
+    names.retain(|name| !there.contains(&name.to_lowercase()));
+    Ok(if names.is_empty() { Ok(()) } else { Err(unusable(refusal::lost(&names))) })
 }
 
 fn unusable(problem: String) -> Failure {

@@ -126,6 +126,10 @@ impl SqliteOptions {
 
     fn check_timeout(&self) -> Result<(), ConfigError> {
         // SQLite counts milliseconds in 32 bits.
+        if self.busy_timeout < Duration::from_millis(1) {
+            let problem = format!("is {:?}, in which no lock can be had", self.busy_timeout);
+            return Err(ConfigError::new("busy_timeout", problem, "choose a few seconds; 1ms at least"));
+        }
         if i32::try_from(self.busy_timeout.as_millis()).is_err() {
             return Err(ConfigError::new("busy_timeout", "is longer than 24 days", "choose a few seconds"));
         }

@@ -34,7 +34,6 @@ const MESSAGE: &str = "SEARCH outbox_inbox USING PRIMARY KEY (consumer=? AND mes
 const NEXT_CONSUMER: &str = "SEARCH outbox_inbox USING COVERING INDEX outbox_inbox_age (consumer>?)";
 const OF_CONSUMER: &str = "SEARCH outbox_inbox USING COVERING INDEX outbox_inbox_age (consumer=?)";
 const OLD: &str = "SEARCH outbox_inbox USING COVERING INDEX outbox_inbox_age (consumer=? AND received_at<?)";
-const NO_MESSAGE: &str = "SCAN outbox_inbox USING COVERING INDEX outbox_inbox_age";
 const UNIQUE: &str = "SEARCH outbox_event USING INDEX outbox_event_unique (unique_key=? AND <expr>=?)";
 const BELOW: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid<?)";
 const READY_BELOW: &str = "SEARCH outbox_event USING INDEX outbox_event_ready (seq<?)";
@@ -44,11 +43,10 @@ const DEAD_SPAN: &str = "SEARCH outbox_event USING INDEX outbox_event_dead (seq>
 const SPAN: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
 /// Statements on events or messages, and how each finds them.
-const OF_EVENTS: [(&str, &[&str]); 36] = [
+const OF_EVENTS: [(&str, &[&str]); 38] = [
     ("backlog", &[READY, DUE, TIMED, DEAD_ONLY, READY]),
     ("blocked", &[HEADS, READY_ABOVE, A_HEAD_OF_KEY, TIMED, A_HEAD_OF_KEY, HEAD]),
     ("cancel", &[KEY]),
-    ("check", &[READY, NO_MESSAGE]),
     ("claim", &[KEY]),
     ("count_paused", &[READY, DUE]),
     ("counts", &[READY, TIMED, DEAD_ONLY, IDS, ALL]),
@@ -59,11 +57,13 @@ const OF_EVENTS: [(&str, &[&str]); 36] = [
     ("fetch_due", &[DUE]),
     ("fetch_ready", &[READY_ABOVE]),
     ("fetch_times", &[TIMED, TIMED]),
+    ("head_of", &[HEADS_OF_KEY]),
     ("identify", &[KEY]),
     ("inbox_consumers", &[NEXT_CONSUMER, NEXT_CONSUMER, OF_CONSUMER]),
     ("inbox_count", &[OF_CONSUMER]),
     ("inbox_purge", &[MESSAGE, OLD]),
     ("interventions", &[ANY_HEAD]),
+    ("names", &[KEY]),
     ("newest", &["SCAN outbox_event"]),
     ("partitions", &[READY, TIMED]),
     ("pending", &[READY_ABOVE, TIMED]),
@@ -76,6 +76,7 @@ const OF_EVENTS: [(&str, &[&str]); 36] = [
     ("record_by_seq", &[KEY]),
     ("record_json", &[KEY]),
     ("release", &[KEY]),
+    ("rename", &[KEY]),
     ("retry_now", &[KEY]),
     ("promote_due", &[KEY]),
     ("assign_partitions", &[KEY]),

@@ -3,12 +3,15 @@ use std::collections::{BTreeMap, HashSet};
 use pillarbox_core::ownership::{Fence, NodeId};
 use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::BegunAttempt;
-use sqlx::{SqlStr, SqliteConnection, query, query_scalar};
+use sqlx::{SqlStr, SqliteConnection, query, query_as, query_scalar};
 
 use crate::json;
 use crate::ownership::{is_owner, is_registered, span};
 use crate::sql::Settle;
 use crate::store::Session;
+
+/// A part of the error of a row with a column that cannot be read.
+const UNREADABLE: &str = "cannot be read";
 
 /// Checks the fence and returns whom a row must name as its holder, or its partition as the owner, if that is what counts.
 /// `None` if the node has no right to any row.
@@ -76,7 +79,14 @@ pub(crate) async fn settle(
                 bound(&sql.ended).bind(*attempts).bind(error.as_str()).bind(verdict.change.status().code())
             }
         };
-        let (event, handler) = (verdict.row.event_id.as_str(), verdict.row.handler.as_deref());
+        let renamed = match &verdict.change {
+            Change::Dead { error, .. } if error.contains(UNREADABLE) => name(session, verdict.row.seq).await?,
+            _ => None,
+        };
+        let (event, handler) = match &renamed {
+            Some((event, handler)) => (event.as_str(), handler.as_deref()),
+            None => (verdict.row.event_id.as_str(), verdict.row.handler.as_deref()),
+        };
         let update = update.bind(event).bind(handler).bind(verdict.expected.replays).bind(node.as_str());
         // Only a retry may have an error that is no failed attempt.
         let update = match &verdict.change {
@@ -93,6 +103,28 @@ pub(crate) async fn settle(
         refused.extend(delivered(session.connection, sql, owner, batch, verdicts).await?);
     }
     Ok(verdicts.iter().map(|verdict| verdict.row.seq).filter(|seq| refused.contains(seq)).collect())
+}
+
+/// Names a row anew whose id or handler is no text, which a cast can make: it could not be told from others. `None` if both are text.
+async fn name(session: &mut Session<'_>, seq: i64) -> sqlx::Result<Option<(String, Option<String>)>> {
+    let names = query_as(session.sql.names.clone()).bind(seq).fetch_optional(&mut *session.connection).await?;
+    let Some::<(Vec<u8>, Option<Vec<u8>>)>((event, handler)) = names else { return Ok(None) };
+    let is_text = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok();
+    if is_text(&event) && handler.as_deref().is_none_or(is_text) {
+        return Ok(None);
+    }
+    let readable = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().take(36).collect::<String>();
+    let handler = handler.map(|handler| String::from_utf8_lossy(&handler).into_owned());
+    // Where another event has the readable form of it already, the row is named after its number.
+    for event in [readable(&event), format!("unreadable-{seq}")] {
+        let rename = query(session.sql.rename.clone()).bind(seq).bind(&event).bind(handler.as_deref());
+        match rename.execute(&mut *session.connection).await {
+            Err(sqlx::Error::Database(error)) if error.is_unique_violation() => {}
+            Err(error) => return Err(error),
+            Ok(_) => return Ok(Some((event, handler))),
+        }
+    }
+    Ok(None)
 }
 
 /// What is kept of delivered rows.

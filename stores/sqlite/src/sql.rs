@@ -120,11 +120,11 @@ macro_rules! statements {
 
 statements! {
     action_end action_record actions actions_purge
-    backlog blocked cancel check claim count_paused counts dead dead_count dead_discard dead_replay fetch_due fetch_ready fetch_times
-    identify intervene intervened interventions migration_compatible migration_names migration_ours migration_version newest node_alive
+    backlog blocked cancel claim count_paused counts dead dead_count dead_discard dead_replay fetch_due fetch_ready fetch_times
+    head_of identify intervene intervened interventions migration_compatible migration_names migration_ours migration_version newest node_alive
     node_evict node_join node_lease node_leave node_registered node_renew nodes now owner_free owner_is owner_probe
     owner_take partitions pause_ended pause_found pause_write pauses pending pending_count purge_delete purge_window reclaim_free reclaim_orphans reclaim_probe record record_by_seq record_json inbox_consumers inbox_count inbox_purge release resume retry_now promote_due leave_partitions share_give share_seen share_take assign_partitions statistics_forget partition_owners
-    statistics_there written states
+    statistics_there written states names rename
 }
 
 impl Sql {

@@ -262,12 +262,7 @@ impl Store for SqliteStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        match self.read(operation::CHECK, migrate::check).await {
-            Err(error) if error.kind() == StoreErrorKind::Schema => {
-                Err(self.failed(operation::CHECK)(migrate::missing(&self.inner.table)).with_source(error))
-            }
-            checked => checked?.map_err(self.failed(operation::CHECK)),
-        }
+        self.read(operation::CHECK, migrate::check).await?.map_err(self.failed(operation::CHECK))
     }
 
     async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {

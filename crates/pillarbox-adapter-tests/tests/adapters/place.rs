@@ -45,7 +45,16 @@ impl Postgres {
     }
 
     pub(crate) async fn destroy(self) -> Result<(), BoxError> {
-        execute(&format!("DROP SCHEMA {} CASCADE", self.schema)).await
+        // A session whose client is gone may still be at work on the tables, and take them in another order.
+        let drop = format!("DROP SCHEMA {} CASCADE", self.schema);
+        while let Err(error) = execute(&drop).await {
+            let is_deadlock = error.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code)
+                == Some(&tokio_postgres::error::SqlState::T_R_DEADLOCK_DETECTED);
+            if !is_deadlock {
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 }
 

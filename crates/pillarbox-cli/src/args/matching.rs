@@ -1,6 +1,5 @@
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
-use pillarbox::maintain::Attributes;
+use pillarbox::maintain::{Attributes, AuditedAction};
 
 /// The attributes of the events that a command is about. They have to match all options.
 #[derive(Debug, Clone, Args)]
@@ -33,14 +32,30 @@ impl From<AttributeArgs> for Attributes {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Actor {
     /// The name under which the audit table records this, instead of that of the operating system's user.
-    #[arg(long = "as", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long = "as", value_name = "NAME", value_parser = person)]
     name: Option<String>,
 }
 
 impl Actor {
     /// The name for the audit table.
     pub(crate) fn name(&self) -> String {
-        let user = || whoami::username().unwrap_or_else(|_| "unknown".to_owned());
         self.name.clone().unwrap_or_else(user)
     }
+}
+
+/// The name of a person or program, as the audit table keeps it: whole, on one line.
+pub(crate) fn person(name: &str) -> Result<String, String> {
+    let characters = name.chars().count();
+    if characters == 0 || name.chars().any(char::is_control) {
+        return Err("it is empty, or has control characters in it; write a name on one line".to_owned());
+    }
+    if characters > AuditedAction::WHO_CHARACTERS {
+        return Err(format!("it has {characters} characters; shorten it to {}", AuditedAction::WHO_CHARACTERS));
+    }
+    Ok(name.to_owned())
+}
+
+/// The name of the operating system's user, whatever the environment says.
+pub(crate) fn user() -> String {
+    whoami::username().unwrap_or_else(|_| "unknown".to_owned())
 }

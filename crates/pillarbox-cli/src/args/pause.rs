@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use pillarbox::maintain::PauseKind;
+use pillarbox::maintain::{NewPause, Pause, PauseKind};
 
-use super::Target;
+use super::{Target, person};
 use crate::duration;
 
 #[derive(Debug, Args)]
@@ -21,10 +21,10 @@ pub(crate) struct PauseArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
     /// The person or program that pauses it; the user of this process unless set.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "as", value_name = "NAME", value_parser = person)]
     pub(crate) by: Option<String>,
     /// Resume it by itself after this time, such as `30m` or `2h`, by the database's clock.
-    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
+    #[arg(long = "for", value_name = "TIME", value_parser = length)]
     pub(crate) length: Option<Duration>,
 }
 
@@ -37,6 +37,9 @@ pub(crate) struct ResumeArgs {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) named: PauseName,
+    /// The person or program that resumes it, for `pillarbox audit`; the user of this process unless set.
+    #[arg(long, visible_alias = "as", value_name = "NAME", value_parser = person)]
+    pub(crate) by: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -46,6 +49,17 @@ pub(crate) struct ResumeArgs {
 pub(crate) struct PausesArgs {
     #[command(flatten)]
     pub(crate) target: Target,
+}
+
+/// The time after which a pause ends by itself.
+fn length(text: &str) -> Result<Duration, String> {
+    let length = duration::parse(text).map_err(|_| "it is no time, such as `30m` or `2h`".to_owned())?;
+    let pause = NewPause { length: Some(length), ..NewPause::new(PauseKind::Type, "any") };
+    let days = Pause::LONGEST.as_secs() / (24 * 3600);
+    pause
+        .check()
+        .map_err(|_| format!("set a time from 1ms to {days} days, or leave it out to pause until it is resumed"))?;
+    Ok(length)
 }
 
 /// An event type or a handler.

@@ -50,7 +50,9 @@ pub(crate) struct RelayArgs {
     pub(crate) once: bool,
     /// The longest time that `--once` takes, from its start on; ending in order may take a few seconds more. The last quarter is for the
     /// events under way, or as much of it as the drain timeout.
-    #[arg(long, requires = "once", value_name = "DURATION", value_parser = duration::parse, default_value = "30s")]
+    // clap asks for no `--once` beside what that conflicts with.
+    #[arg(long, requires = "once", conflicts_with_all = ["limit", "check", "dry_run"], value_name = "DURATION",
+        value_parser = duration::parse, default_value = "30s")]
     pub(crate) deadline: Duration,
     /// The delivery mode. All nodes of an outbox have the same one.
     #[arg(long, value_enum, value_name = "MODE", default_value = "single_node")]

@@ -24,26 +24,36 @@ pub(crate) async fn run(
             Some(seq) => store.record(seq).await?.into_iter().collect(),
             None => DeadEvents::of(store).show(event_id).await?,
         };
-        Ok((records, store.pauses().await?))
+        // What each waits behind, in the order of the records.
+        let mut heads = Vec::with_capacity(records.len());
+        for record in &records {
+            heads.push(match store.head_of(record.seq).await? {
+                Some(head) => store.record(head).await?,
+                None => None,
+            });
+        }
+        Ok((records.into_iter().zip(heads).collect::<Vec<_>>(), store.pauses().await?))
     });
     let (mut records, pauses) = read.await?;
     if records.is_empty() {
         return Err(seq.map_or_else(|| Failure::NoEvent(event_id.to_owned()), Failure::NoRow));
     }
     if let Some(handler) = handler {
-        records.retain(|record| record.handler.as_deref() == Some(handler));
+        records.retain(|(record, _)| record.handler.as_deref() == Some(handler));
         if records.is_empty() {
             return Err(Failure::NotForHandler { event_id: event_id.to_owned(), handler: handler.to_owned() });
         }
     }
     // One after the other: an event has a row for each of its handlers, if they have names.
-    for (index, record) in records.iter().enumerate() {
+    for (index, (record, head)) in records.iter().enumerate() {
         let gap = if index > 0 { "\n" } else { "" };
         let is_pending = [Status::New, Status::Retry].iter().any(|pending| pending.code() == record.status);
         let paused =
             if is_pending { pause::holding(&pauses, &record.event_type, record.handler.as_deref()) } else { None };
-        let json = Json { paused: paused.as_deref(), ..Json::from(record) };
-        report::print_either(target.json, &json, || format!("{gap}{}", text(record, paused.as_deref())))?;
+        let waits_behind = head.as_ref().map(|head| head.seq);
+        let json = Json { paused: paused.as_deref(), waits_behind, ..Json::from(record) };
+        let waits = paused.clone().into_iter().chain(head.as_ref().map(behind));
+        report::print_either(target.json, &json, || format!("{gap}{}", text(record, waits)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -77,6 +87,15 @@ struct Json<'a> {
     failures: Vec<FailureJson<'a>>,
     /// The pause that a pending event waits for, in words.
     paused: Option<&'a str>,
+    /// The `seq` of an earlier event of its key that failed, for which it waits where keys are kept in order.
+    waits_behind: Option<i64>,
+}
+
+/// The event that another of its key waits behind, in words.
+fn behind(head: &Record) -> String {
+    let Record { seq, event_id, .. } = head;
+    let (status, id) = (head.status_name(), plain(event_id));
+    format!("in mode partitioned, row {seq} of its key, event {id}, which is {status}")
 }
 
 /// A failed attempt.
@@ -121,11 +140,12 @@ impl<'a> From<&'a Record> for Json<'a> {
             delivered_as: record.delivered_as.as_deref(),
             failures: record.failures.iter().map(FailureJson::from).collect(),
             paused: None,
+            waits_behind: None,
         }
     }
 }
 
-fn text(record: &Record, paused: Option<&str>) -> String {
+fn text(record: &Record, waits: impl Iterator<Item = String>) -> String {
     let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
     let payload = record.payload.as_ref();
     let kind = payload.map(|payload| payload.content_type()).filter(|kind| !kind.is_empty());
@@ -161,8 +181,8 @@ fn text(record: &Record, paused: Option<&str>) -> String {
         format!("attempt {attempts} at {at} on {}: {}", plain(node), plain(error))
     };
     let failures = record.failures.iter().map(|failed| ("failure", failure(failed)));
-    let paused = paused.map(|paused| ("waits for", paused.to_owned()));
+    let waits = waits.map(|waits| ("waits for", waits));
     let lines: Vec<String> =
-        lines.into_iter().chain(failures).chain(paused).map(|(name, value)| format!("{name:<15} {value}")).collect();
+        lines.into_iter().chain(failures).chain(waits).map(|(name, value)| format!("{name:<15} {value}")).collect();
     lines.join("\n")
 }

@@ -11,7 +11,7 @@ use pillarbox_doctor::{Doctor, Report};
 use pillarbox_program::failure::Failure as Common;
 use pillarbox_program::report;
 use pillarbox_program::signals::Signals;
-use pillarbox_relay::{Relay, RelayError, RelayFile};
+use pillarbox_relay::{FileError, Relay, RelayError, RelayFile, doctor_of_unusable};
 use tokio::time::sleep;
 
 use crate::args::DoctorArgs;
@@ -54,8 +54,19 @@ async fn of_file(file: &Path, args: &DoctorArgs) -> Result<Doctor, Failure> {
         let remedy = "leave it out; databases are named in the file";
         return Err(ConfigError::new("--store", "does not apply beside --config", remedy).into());
     }
-    let relay = Relay::new(RelayFile::read(file).map_err(RelayError::from)?)?;
-    Ok(relay.doctor().await?)
+    let made = match RelayFile::read(file) {
+        Err(unreadable @ FileError::Unreadable { .. }) => return Err(RelayError::from(unreadable).into()),
+        Ok(read) => Relay::new(read),
+        Err(wrong) => Err(wrong.into()),
+    };
+    let problem = match made {
+        Ok(relay) => match Box::pin(relay.doctor()).await {
+            Ok(doctor) => return Ok(doctor),
+            Err(problem) => problem,
+        },
+        Err(problem) => problem,
+    };
+    Ok(doctor_of_unusable(file, &problem.to_string()))
 }
 
 async fn once(doctor: &Doctor, args: &DoctorArgs) -> Result<bool, Failure> {

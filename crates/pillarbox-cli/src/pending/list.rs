@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use pillarbox::maintain::{PendingEvent, PendingEvents, PendingFilter};
+use pillarbox::maintain::{Pauses, PendingEvent, PendingEvents, PendingFilter};
 use pillarbox_program::report::{self, plain};
 use serde::Serialize;
 
@@ -21,40 +21,56 @@ pub(crate) async fn run(
     let read = store::on(target, async |store| {
         let pending = PendingEvents::of(store);
         // One more than is shown tells whether there is another page.
-        Ok((pending.list(&filter, after, limit + 1).await?, pending.count(&filter).await?))
+        let events = pending.list(&filter, after, limit + 1).await?;
+        Ok((events, pending.count(&filter).await?, Pauses::of(store).list().await?))
     });
-    let (events, matching) = read.await?;
+    let (events, matching, pauses) = read.await?;
+    let is_paused =
+        |event: &PendingEvent| pauses.iter().any(|pause| pause.holds(&event.event_type, event.handler.as_deref()));
+    let events = events.into_iter().map(|event| Shown { paused: is_paused(&event), event }).collect();
     let page = CountedPage::new(events, matching, limit, wide);
     report::print_either(target.json, &page.json(), || page.text("No pending event matches."))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// An event, and true if a pause of its type or handler holds it.
+#[derive(Debug)]
+struct Shown {
+    event: PendingEvent,
+    paused: bool,
 }
 
 /// The fields of a pending event alone.
 #[derive(Debug, Serialize)]
 pub(crate) struct Own<'a> {
     state: &'static str,
+    /// True if its type or handler is paused.
+    paused: bool,
     due_at: Option<String>,
     held_by: Option<&'a str>,
 }
 
-impl Listed for PendingEvent {
+impl Listed for Shown {
     type Own<'a> = Own<'a>;
 
     fn fields(&self) -> Fields<'_> {
-        fields!(self)
+        fields!(self.event)
     }
 
     fn own(&self) -> Own<'_> {
-        let due_at = self.due_at.map(|time| time.to_string());
-        Own { state: self.state.name(), due_at, held_by: self.held_by.as_deref() }
+        let PendingEvent { state, due_at, held_by, .. } = &self.event;
+        let due_at = due_at.map(|time| time.to_string());
+        Own { state: state.name(), paused: self.paused, due_at, held_by: held_by.as_deref() }
     }
 
     fn columns(&self) -> Vec<(&'static str, Option<String>)> {
+        let PendingEvent { state, attempts, due_at, held_by, .. } = &self.event;
+        let paused = if self.paused { ", paused" } else { "" };
         vec![
-            ("STATE", Some(self.state.name().to_owned())),
-            ("ATTEMPTS", Some(self.attempts.to_string())),
-            ("DUE", time(self.due_at)),
-            ("HELD BY", self.held_by.as_deref().map(plain)),
+            ("STATE", Some(format!("{}{paused}", state.name()))),
+            ("ATTEMPTS", Some(attempts.to_string())),
+            ("DUE", time(*due_at)),
+            ("HELD BY", held_by.as_deref().map(plain)),
         ]
     }
 }

@@ -5,8 +5,8 @@ mod list;
 use std::process::ExitCode;
 
 use pillarbox::Store;
-use pillarbox::maintain::{PendingEvents, PendingFilter, PendingState};
-use pillarbox_program::report::counted;
+use pillarbox::maintain::{Pauses, PendingEvents, PendingFilter, PendingState};
+use pillarbox_program::report::{self, counted};
 use serde_json::json;
 
 use crate::args::{ChosenPending, Pending};
@@ -46,6 +46,15 @@ async fn change(chosen: &ChosenPending, action: Action) -> Result<ExitCode, Fail
             change::named(store, &named, action, &chosen.actor).await
         }
     };
+    let change = async |store: &dyn Store| {
+        let changed = change(store).await?;
+        if action == Action::RetryNow && changed.rows() > 0 && !Pauses::of(store).list().await?.is_empty() {
+            report::note(
+                "note: types or handlers are paused, and what they hold waits for them: see `pillarbox pauses`",
+            );
+        }
+        Ok(changed)
+    };
     change::run(&chosen.target, change).await
 }
 
@@ -63,7 +72,7 @@ async fn all(
     }
     let rows = counted(matching, "row");
     let about_to =
-        if is_retry { format!("try {rows} now") } else { format!("cancel {rows}, which are not delivered then") };
+        if is_retry { format!("try {rows} now") } else { format!("cancel {rows}: what is cancelled is not delivered") };
     confirm(chosen.yes, &about_to)?;
     let change = async || {
         change::with_progress(action, matching, async |progress| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pillarbox::error::{ConfigError, StartError, StoreError};
 use pillarbox::handle::{Events, on_type};
-use pillarbox::run::{Config, Drained, NodeName, applies};
+use pillarbox::run::{Config, Drained, NodeName, applies, start_unless};
 use pillarbox::{Delivery, Outbox, Store};
 use pillarbox_relay::{Endpoint, Report, Reports, SourceReport};
 use serde::Serialize;
@@ -46,11 +46,15 @@ pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
     let serving = endpoint.serve(reports(&running));
     let (sink, end) = Sink::start(output, args.limit).map_err(Failure::of_system("start the thread that writes"))?;
     let courier = Arc::new(JsonLineHandler::new(sink, args.delay));
-    let started = tokio::select! {
-        started = start(&args, config, &courier) => started?,
-        () = signals.next() => return Ok(exit_code(!args.once)),
-        () = sleep(args.deadline), if args.once => return Err(Failure::NotInTime),
+    let mut late = false;
+    let stop = async {
+        tokio::select! {
+            () = signals.next() => {}
+            () = sleep(args.deadline), if args.once => late = true,
+        }
     };
+    let started = start(&args, config, &courier, stop).await?;
+    let Some(started) = started else { return if late { Err(Failure::NotInTime) } else { Ok(exit_code(!args.once)) } };
     let (store, outbox) = running.get_or_init(|| started).clone();
     let mut draining = pin!(drain(&outbox, args.once.then(|| args.deadline.saturating_sub(began.elapsed()))));
     let (ended, left) = tokio::select! {
@@ -109,23 +113,34 @@ async fn serve(signals: &mut Signals, end: oneshot::Receiver<End>) -> Option<End
     }
 }
 
+/// Starts to deliver; `None` if it is told to stop before, and then nothing is left behind.
 async fn start(
     args: &RelayArgs,
     config: Config,
     courier: &Arc<JsonLineHandler>,
-) -> Result<(Arc<dyn Store>, Outbox), Failure> {
-    let store = store::existing(&args.target).await?;
+    stop: impl Future<Output = ()>,
+) -> Result<Option<(Arc<dyn Store>, Outbox)>, Failure> {
+    let mut stop = pin!(stop);
+    let store = tokio::select! {
+        store = store::existing(&args.target) => store?,
+        () = &mut stop => return Ok(None),
+    };
     let courier = Arc::clone(courier);
     let handler = move |delivery: Delivery| {
         let courier = Arc::clone(&courier);
         async move { courier.deliver(delivery).await }
     };
     let handler = on_type(Events::Others, handler).for_any_name();
-    match Outbox::builder(args.mode).store(Arc::clone(&store)).config(config).handler(handler).start().await {
-        Ok(outbox) => {
+    let starting = Outbox::builder(args.mode).store(Arc::clone(&store)).config(config).handler(handler).start();
+    match start_unless(starting, stop).await {
+        Ok(None) => {
+            store.close().await;
+            Ok(None)
+        }
+        Ok(Some(outbox)) => {
             let info = store.info();
             tracing::info!(table = info.table, address = info.address, to = %args.to, "the relay has started");
-            Ok((store, outbox))
+            Ok(Some((store, outbox)))
         }
         Err(error) => {
             store.close().await;
@@ -212,7 +227,7 @@ fn conclude(args: &RelayArgs, ended: Option<End>, lines: u64, drained: Option<Dr
     let left = drained.map(Left::from);
     if args.to == Destination::Stdout {
         if let Some(left) = left {
-            report::note(&left.text());
+            report::note(&if args.target.json { serde_json::to_string(&left)? } else { left.text() });
         }
     } else {
         let verb = if lines == 1 { "was" } else { "were" };

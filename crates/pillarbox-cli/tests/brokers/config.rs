@@ -43,6 +43,23 @@ async fn a_file_that_is_wrong_is_refused_with_its_line_and_the_remedy() {
         ),
         ("dispatch.wokers = 3\n".to_owned() + PUBLISHER + route, "source `shop`: unknown key `dispatch.wokers`"),
         (PUBLISHER.replace("127.0.0.1", "broker.example") + route, "plaintext"),
+        // What could never be sent is refused, before it makes the whole backlog DEAD.
+        (
+            PUBLISHER.to_owned() + &route.replace("\"x\"", "\"ev..x\""),
+            "route `all`: setting `to` makes messages that cannot be sent: `ev..x` is no subject to publish to",
+        ),
+        (PUBLISHER.to_owned() + &route.replace("\"x\"", "\"ev.{event_type}.\""), "`ev.x.` is no subject"),
+        (
+            PUBLISHER.to_owned() + route + "with_headers = { \"a b\" = \"x\" }\n",
+            "setting `with_headers` makes messages that cannot be sent: the header `a b` has a name that NATS cannot carry",
+        ),
+        (PUBLISHER.to_owned() + route + "with_headers = { a = \"x\\ny\" }\n", "the header `a` has a line break"),
+        (PUBLISHER.to_owned() + route + "source = \"/x\"\n", "`source` is that of CloudEvents, and the format is raw"),
+        (
+            PUBLISHER.to_owned() + route + "format = \"cloudevents-binary\"\nsource = \"a b\"\n",
+            "setting `source` is \"a b\", which is no reference of a URI",
+        ),
+        (PUBLISHER.to_owned() + route + "types = [\"\"]\n", "`types` holds an empty text"),
     ] {
         let ended = relay(&shop.configure("single_node", &rest), &[]).await;
         assert_eq!(ended.code, Some(2), "{ended:?}");

@@ -161,7 +161,7 @@ pub(crate) async fn wait_for_page(port: u16, path: &str, is_right: impl Fn(u16, 
             let _ = status;
             return body.clone();
         }
-        assert!(began.elapsed() < Duration::from_secs(30), "{path}: {found:?}");
+        assert!(began.elapsed() < Duration::from_secs(60), "{path}: {found:?}");
         sleep(Duration::from_millis(20)).await;
     }
 }

@@ -97,6 +97,12 @@ async fn what_a_broker_refuses_is_said_at_the_start_if_it_is_to_end_it() {
     let file = shop.configure("single_node", &(publisher(nats::PASSWORD) + &route("orders")));
     let ended = relay(&file, &["--check"]).await;
     assert_eq!((ended.code, ended.stdout.trim()), (Some(0), "everything is as the file says"), "{ended:?}");
+    let other = "INSERT INTO outbox_node (node_id, mode, started_at, expires_at) VALUES ('shop-1', 'multi_node', 1, 9000000000000000)";
+    shop.execute(other).await;
+    let ended = relay(&file, &["--check"]).await;
+    let said = ended.stdout + &ended.stderr;
+    assert!(ended.code == Some(1) && said.contains("shop-1") && said.contains("multi_node"), "{said}");
+    shop.execute("DELETE FROM outbox_node").await;
     for (to, expected) in [
         ("{event_type}", "route `all`: each `{event_type}`; there is a place for `…`"),
         ("orders.{event_type}", "no stream takes the subject `orders.>`"),

@@ -113,3 +113,22 @@ async fn with_on_unavailable_exit_a_missing_database_ends_it() {
     let ended = relay(&two_sources(&shop, port, "on_unavailable = \"stop\"\n"), &[]).await;
     assert!(ended.code == Some(2) && ended.stderr.contains("`pause` or `exit`"), "{ended:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_does_not_answer_ends_a_relay_that_is_to_exit() {
+    let (shop, nobody) = (Shop::open().await, free_port());
+    for (kind, scheme) in [("nats", "nats"), ("redis", "redis")] {
+        let file = shop.configure(
+            "single_node",
+            &format!(
+                "[relay]\non_unavailable = \"exit\"\n[publisher.events]\nkind = \"{kind}\"\nurl = \"{scheme}://127.0.0.1:{nobody}\"\n\
+                 [[route]]\nname = \"all\"\npublisher = \"events\"\nto = \"orders\"\n"
+            ),
+        );
+        for args in [&[][..], &["--once", "--deadline", "20s"]] {
+            let ended = relay(&file, args).await;
+            assert_eq!(ended.code, Some(1), "{kind}: {ended:?}");
+            assert!(ended.stderr.contains("[publisher.events]: ") && ended.stderr.contains("`all`"), "{ended:?}");
+        }
+    }
+}

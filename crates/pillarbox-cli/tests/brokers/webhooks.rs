@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::endpoint::Endpoint;
-use crate::relay::{Shop, free_port, page, relay, routes, start, stop, wait_for_page};
+use crate::relay::{Shop, free_port, page, relay, routes, run, start, stop, wait_for_page};
 
 const SECRET: &str = "/services/T0SECRET/B0SECRET/abcdefghijklmnop";
 
@@ -52,6 +52,12 @@ async fn an_endpoint_that_asks_for_a_day_holds_up_no_other_and_no_path_is_shown(
         );
         let pause = of_route["targets"][0]["next_probe_ms"].as_u64().unwrap();
         assert!((1..=3_600_000).contains(&pause), "an hour at most: {pause}");
+        let examined = run(&["doctor", "--config", file.to_str().unwrap(), "--json"]).await;
+        let report: serde_json::Value = serde_json::from_str(&examined.stdout).unwrap();
+        let finding = report["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == "target-paused");
+        let evidence = finding.unwrap_or_else(|| panic!("{report}"))["evidence"].as_str().unwrap();
+        let target = format!("source shop, route hooks: http://127.0.0.1:{}/<", ill.port);
+        assert!(evidence.starts_with(&target) && evidence.contains("503"), "{evidence}");
         let (_, metrics) = page(port, "/metrics").await.unwrap();
         for gauge in ["paused{", "targets_paused{"] {
             let expected = u8::from(gauge.starts_with("targets"));
@@ -66,7 +72,7 @@ async fn an_endpoint_that_asks_for_a_day_holds_up_no_other_and_no_path_is_shown(
         );
         assert_eq!(shop.count("attempts > 0").await, 0, "no attempt is counted");
         assert_eq!(shop.count("last_error LIKE '%SECRET%' OR last_error LIKE '%abcdefgh%'").await, 0);
-        said += &(status + &metrics + &ended.stdout + &ended.stderr);
+        said += &(status + &metrics + &ended.stdout + &ended.stderr + &examined.stdout);
         for secret in ["SECRET", "abcdefghijklmnop", "services"] {
             assert!(!said.contains(secret), "{secret}: {said}");
         }

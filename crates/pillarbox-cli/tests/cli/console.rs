@@ -35,8 +35,8 @@ fn serve(options: &[&str], test: impl FnOnce(&str)) {
 #[test]
 fn it_serves_this_host_until_a_signal() {
     serve(&[], |address| {
-        assert!(ask(address, "/", "").contains("location: s/outbox_event/overview"));
-        let page = ask(address, "/s/outbox_event/overview", "");
+        assert!(ask(address, "/", "").contains("location: s/shop.outbox_event/overview"));
+        let page = ask(address, "/s/shop.outbox_event/overview", "");
         assert!(page.starts_with("HTTP/1.1 200") && page.contains("local · operate"), "{page}");
     });
 }
@@ -47,9 +47,9 @@ fn it_asks_for_the_password_of_its_file() {
     std::fs::write(password.path(), "correct-horse-battery\n").expect("writes");
     let path = password.path().to_str().expect("text");
     serve(&["--token-file", path, "--read-only"], |address| {
-        assert!(ask(address, "/s/outbox_event/overview", "").contains("location: ../../login"));
+        assert!(ask(address, "/s/shop.outbox_event/overview", "").contains("location: ../../login"));
         let bearer = "Authorization: Bearer correct-horse-battery\r\n";
-        let page = ask(address, "/s/outbox_event/overview", bearer);
+        let page = ask(address, "/s/shop.outbox_event/overview", bearer);
         assert!(page.starts_with("HTTP/1.1 200") && page.contains("operate · read"), "{page}");
     });
 }

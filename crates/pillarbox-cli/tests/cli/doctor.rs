@@ -9,10 +9,11 @@ fn codes(report: &Value) -> Vec<&str> {
 }
 
 /// A node of mode `partitioned` whose lease ends in years, and which owns all partitions.
-const NODE: &str = "
-    INSERT INTO outbox_node (node_id, mode, started_at, expires_at) VALUES ('shop-1', 'partitioned', 1000000, 9000000000000000);
+const NODE: &str = r#"
+    INSERT INTO outbox_node (node_id, mode, started_at, expires_at, figures)
+    VALUES ('shop-1', 'partitioned', 1000000, 9000000000000000, '{"delivered":0,"failed":0,"dead":0,"busy":0,"queued":0}');
     UPDATE outbox_partition SET node_id = 'shop-1';
-";
+"#;
 
 #[tokio::test]
 async fn the_exit_code_says_whether_anything_was_found() {
@@ -83,6 +84,66 @@ async fn what_all_stores_have_in_common_is_found() {
 }
 
 #[tokio::test]
+async fn events_that_nobody_takes_are_found_with_their_types() {
+    let (_folder, store) = sqlite();
+    execute(&store, NODE).await;
+    // 20 of seven types that were met, and one of another error.
+    execute(
+        &store,
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20)
+         INSERT INTO outbox_event (event_id, event_type, payload, status, last_error, available_at, created_at)
+         SELECT 'u' || i, 'type.' || (i % 7), '{}', 2, 'no route takes event type `type.' || (i % 7) || '`', 9000000000000000, 1000000 FROM n;
+         INSERT INTO outbox_event (event_id, event_type, payload, status, last_error, available_at, created_at)
+         VALUES ('other', 'mail', '{}', 2, 'no route to host', 9000000000000000, 1000000);",
+    )
+    .await;
+    let report = run(&["doctor", "--store", &store, "--json"]).json();
+    assert_eq!(codes(&report), ["events-unrouted"], "{report}");
+    let told = "events: 20, of type `type.0`, `type.1`, `type.2`, `type.3`, `type.4` and 2 others; the first is row 1: no route takes";
+    assert!(report["findings"][0]["evidence"].as_str().unwrap().starts_with(told), "{report}");
+    execute(&store, "DELETE FROM outbox_event WHERE event_type <> 'mail'").await;
+    assert_eq!(codes(&run(&["doctor", "--store", &store, "--json"]).json()), [""; 0]);
+}
+
+#[tokio::test]
+async fn pauses_and_missed_renewals_are_found_with_their_figures() {
+    let (_folder, store) = sqlite();
+    execute(&store, NODE).await;
+    let doctor = || run(&["doctor", "--store", &store, "--json"]).json();
+    let evidence = |report: &Value, code: &str| {
+        let finding = report["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == code);
+        finding.unwrap_or_else(|| panic!("no {code}: {report}"))["evidence"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(run(&["pause", "--store", &store, "type", "order.paid"]).code, Some(0));
+    assert_eq!(codes(&doctor()), Vec::<&str>::new(), "it holds nothing");
+    execute(
+        &store,
+        "INSERT INTO outbox_event (event_id, event_type, payload, created_at) VALUES ('d1', 'order.paid', '{}', 1000000);
+         UPDATE outbox_node SET figures = '{\"delivered\":9,\"failed\":0,\"dead\":0,\"busy\":3,\"queued\":70}';",
+    )
+    .await;
+    let report = doctor();
+    assert!(
+        evidence(&report, "paused").starts_with("due events that are held: 1; the type order.paid is paused since 20")
+    );
+    let late = evidence(&report, "events-late");
+    assert!(late.ends_with("living nodes: 1; calls that run: 3; events in the memory of nodes: 70"), "{late}");
+    run(&["resume", "--store", &store, "type", "order.paid"]);
+    // A node of a release that records no figures, and so knows no pauses.
+    execute(&store, "DELETE FROM outbox_event; UPDATE outbox_node SET figures = NULL").await;
+    let report = doctor();
+    assert_eq!(codes(&report), ["node-of-an-earlier-release"], "{report}");
+    let paused = run(&["pause", "--store", &store, "type", "order.paid"]);
+    assert!(paused.stderr.contains("knows no pauses go on until they are replaced: shop-1"), "{paused:?}");
+    execute(&store, "DELETE FROM outbox_pause; UPDATE outbox_node SET figures = '{\"delivered\":9,\"failed\":0,\"dead\":0,\"busy\":3,\"queued\":70}'").await;
+    let soon = "UPDATE outbox_node SET lease = 3600000000, expires_at = CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + 1500000000";
+    execute(&store, &format!("DELETE FROM outbox_event; {soon};")).await;
+    let report = doctor();
+    assert_eq!(codes(&report), ["renewal-overdue"], "{report}");
+    assert!(evidence(&report, "renewal-overdue").starts_with("shop-1 until 20"));
+}
+
+#[tokio::test]
 async fn a_database_that_is_away_is_a_finding_and_a_wrong_address_is_not() {
     // Nobody listens on port 1.
     let ended = run(&["doctor", "--store", "postgres://app:s3cret@127.0.0.1:1/shop", "--json"]);
@@ -110,6 +171,28 @@ async fn a_watch_tells_of_changes_and_ends_with_the_last_result() {
     assert_eq!(process.wait().unwrap().code(), Some(0));
 }
 
+/// A server for tests may have it switched off.
+const AUTOVACUUM: [&str; 2] = ["--ignore", "postgres-autovacuum-off"];
+
+#[tokio::test]
+async fn a_server_that_tells_of_no_locks_is_found() {
+    with_postgres(|url| async move {
+        assert_eq!(run_async(&["migrate", "--store", &url]).await.code, Some(0));
+        let (client, _connection) = connect(&url).await;
+        let hide = "CREATE VIEW public.pg_locks AS SELECT * FROM pg_catalog.pg_locks WHERE false";
+        client.batch_execute(hide).await.unwrap();
+        let separator = if url.contains('?') { '&' } else { '?' };
+        let disguised = format!("{url}{separator}options=-c%20search_path%3Dpublic%2Cpg_catalog");
+        let ended =
+            run_async(&[&["doctor", "--store", &disguised, "--json", "--ignore", "no-node"][..], &AUTOVACUUM].concat())
+                .await;
+        let report = ended.json();
+        assert_eq!((ended.code, codes(&report)), (Some(1), vec!["server-unsuitable"]), "{report}");
+        assert!(report["findings"][0]["evidence"].as_str().unwrap().contains("`PostgreSQL"), "{report}");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_snapshot_that_is_held_on_postgresql_is_found_with_its_session() {
     with_postgres(|url| async move {
@@ -117,8 +200,10 @@ async fn a_snapshot_that_is_held_on_postgresql_is_found_with_its_session() {
         let (client, _connection) = connect(&url).await;
         client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 'secret'").await.unwrap();
         let doctor = async |args: &[&str]| {
-            let ended =
-                run_async(&[&["doctor", "--store", &url, "--json", "--ignore", "no-node"], args].concat()).await;
+            let ended = run_async(
+                &[&["doctor", "--store", &url, "--json", "--ignore", "no-node"][..], &AUTOVACUUM, args].concat(),
+            )
+            .await;
             (ended.code, ended.json())
         };
         let (code, report) = doctor(&["--pinned-after", "0s"]).await;

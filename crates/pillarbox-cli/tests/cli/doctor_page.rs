@@ -1,10 +1,10 @@
 //! The page about the doctor has every check, with the words of the code.
 
-use pillarbox_doctor::{BROKER_CHECKS, CONFIGURATION_CHECKS, Check, OUTBOX_CHECKS};
+use pillarbox_doctor::{BROKER_CHECKS, CONFIGURATION_CHECKS, Check, OUTBOX_CHECKS, RELAY_CHECKS};
 
 const PAGE: &str = include_str!("../../../../docs/doctor.md");
 
-const SECTIONS: [(&str, &[&Check]); 9] = [
+const SECTIONS: [(&str, &[&Check]); 10] = [
     ("Every outbox", OUTBOX_CHECKS),
     ("PostgreSQL", pillarbox_postgres::examine::ALL),
     ("MySQL and MariaDB", pillarbox_mysql::examine::ALL),
@@ -14,6 +14,7 @@ const SECTIONS: [(&str, &[&Check]); 9] = [
     ("RabbitMQ", pillarbox_rabbitmq::examine::ALL),
     ("Redis", pillarbox_redis::examine::ALL),
     ("The relay's file", CONFIGURATION_CHECKS),
+    ("The relay itself", RELAY_CHECKS),
 ];
 
 #[test]
@@ -31,7 +32,10 @@ fn the_page_explains_every_check_in_its_section_and_no_other() {
             assert!(section.contains(&text), "docs/doctor.md lacks:\n{text}");
         }
     }
-    let explained = PAGE.lines().filter(|line| line.starts_with("### ")).count();
+    // Its own tests see to the section of Kafka, whose client takes long to build.
+    let (before, kafka) = PAGE.split_once("\n## Kafka\n").expect("a section");
+    let after = kafka.split_once("\n## ").map_or("", |(_, after)| after);
+    let explained = before.lines().chain(after.lines()).filter(|line| line.starts_with("### ")).count();
     assert_eq!(explained, SECTIONS.iter().map(|(_, checks)| checks.len()).sum::<usize>());
 }
 

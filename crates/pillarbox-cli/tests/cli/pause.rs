@@ -28,7 +28,7 @@ async fn a_type_and_a_handler_are_paused_and_resumed() {
     let paused = command("pause", &store, &why).json();
     assert_eq!(paused, json!({"kind": "type", "name": "order.placed", "change": "paused"}));
     let ended = command("pause", &store, &["handler", "mailer", "--for", "2h"]);
-    assert!(ended.code == Some(0) && ended.stdout.contains("the handler mailer is paused"), "{ended:?}");
+    assert!(ended.code == Some(0) && ended.stdout.contains("the handler `mailer` is paused"), "{ended:?}");
 
     let list = command("pauses", &store, &["--json"]).json();
     let (of_type, of_handler) = (&list["pauses"][0], &list["pauses"][1]);
@@ -50,8 +50,55 @@ async fn a_type_and_a_handler_are_paused_and_resumed() {
     let resumed = command("resume", &store, &["type", "order.placed", "--json"]).json();
     assert_eq!(resumed, json!({"kind": "type", "name": "order.placed", "change": "resumed"}));
     let ended = command("resume", &store, &["type", "order.placed"]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "the type order.placed was not paused\n"));
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "the type `order.placed` was not paused\n"));
     assert_eq!(command("pauses", &store, &["--json"]).json()["pauses"].as_array().map(Vec::len), Some(1));
+}
+
+/// Whoever pauses what a colleague has paused sees what was said of it; and each change is in the audit table.
+#[tokio::test]
+async fn a_pause_tells_what_it_takes_the_place_of_and_is_recorded() {
+    let (_folder, store) = outbox().await;
+    command("pause", &store, &["type", "order.placed", "--reason", "the partner is down", "--by", "anna"]);
+    let again = command("pause", &store, &["type", "order.placed"]).stdout;
+    assert!(
+        again.contains("was paused already, since 20") && again.contains("by anna (the partner is down)"),
+        "{again}"
+    );
+    let list = command("pauses", &store, &["--json"]).json();
+    assert_eq!(list["pauses"][0]["reason"], Value::Null);
+    assert!(list["pauses"][0]["by"].as_str().is_some_and(|by| !by.is_empty()), "the user of this process: {list}");
+    command("resume", &store, &["type", "order.placed", "--by", "bob"]);
+    let audit = command("audit", &store, &["--json"]).json();
+    let entry = |number: usize| {
+        let entry = &audit["actions"][number];
+        [&entry["who"], &entry["action"], &entry["subject"], &entry["outcome"]]
+            .map(|text| text.as_str().unwrap_or_default())
+    };
+    let subject = r#"{"type":"order.placed"}"#;
+    assert_eq!(entry(0), ["bob", "resume", subject, "done"]);
+    assert_eq!(entry(2), ["anna", "pause", subject, "done"]);
+}
+
+/// A name is meant to the byte, and whoever mistypes one is told.
+#[tokio::test]
+async fn a_name_that_is_nearly_another_is_pointed_out() {
+    let (_folder, store) = outbox().await;
+    let ended = command("pause", &store, &["type", "order.placed "]);
+    assert!(
+        ended.code == Some(0) && ended.stderr.contains("`order.placed ` begins or ends in white space"),
+        "{ended:?}"
+    );
+    assert!(ended.stderr.contains("no recent event is of the type `order.placed `"), "{ended:?}");
+    assert_eq!(command("pauses", &store, &["--json"]).json()["due"], 0);
+    let ended = command("pause", &store, &["handler", "mailer"]);
+    assert_eq!(ended.stderr, "", "it has an event");
+    let pending = run(&["pending", "list", "--store", &store, "--json"]).json();
+    let paused: Vec<_> = pending["events"].as_array().unwrap().iter().map(|event| &event["paused"]).collect();
+    assert_eq!(paused, [false, true]);
+    assert!(run(&["pending", "list", "--store", &store]).stdout.contains("new, paused"));
+    let ended = command("resume", &store, &["type", "Order.Placed"]);
+    let expected = "the type `Order.Placed` was not paused; the type `order.placed ` is\n";
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), expected));
 }
 
 #[tokio::test]
@@ -75,7 +122,9 @@ async fn what_cannot_be_is_refused() {
         (vec!["type"], 2, "NAME"),
         (vec!["type", "a", "--for", "soon"], 2, "--for"),
         (vec!["type", ""], 2, "is empty"),
-        (vec!["type", "a", "--for", "0s"], 2, "pause.for"),
+        (vec!["type", "a", "--for", "0s"], 2, "set a time from 1ms to 3650 days"),
+        (vec!["type", "a", "--for=-1s"], 2, "it is no time, such as `30m` or `2h`"),
+        (vec!["type", "a", "--by", ""], 2, "--by"),
     ] {
         let ended = command("pause", &store, &args);
         assert!(ended.code == Some(code) && ended.stderr.contains(part), "{args:?}: {ended:?}");

@@ -51,6 +51,7 @@ async fn list_shows_matching_events_page_by_page() {
             "held_by",
             "key",
             "last_error",
+            "paused",
             "seq",
             "state",
             "tenant_id"
@@ -145,7 +146,7 @@ async fn cancel_ends_events_that_are_not_delivered_then() {
     assert!(again.stderr.contains("event `held` is CANCELLED, not pending"), "{}", again.stderr);
 
     let asks = pending(&store, &["cancel", "--all"]);
-    assert!(asks.stderr.contains("whether to cancel 3 rows, which are not delivered then"), "{}", asks.stderr);
+    assert!(asks.stderr.contains("whether to cancel 3 rows: what is cancelled is not delivered"), "{}", asks.stderr);
     let all = pending(&store, &["cancel", "--all", "--event-type", "order.placed", "--yes", "--json"]).json();
     assert_eq!(all["cancelled"], 2);
     assert_eq!(ids(&pending(&store, &["list", "--json"]).json()), ["retrying"]);

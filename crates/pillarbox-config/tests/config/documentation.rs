@@ -119,7 +119,7 @@ fn the_document_tells_the_defaults_and_their_types() {
             }
             _ => json!(default),
         };
-        // What another spelling than the tree's own means, `7d` for `7days`, only its reader knows.
+        // What another spelling than the tree's own means, `60s` for `1m`, only its reader knows.
         let written = match key.split_once('.') {
             Some((section, field)) => json!({ section: { field: value } }),
             None => json!({ key: value }),

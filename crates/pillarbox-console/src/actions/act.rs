@@ -131,7 +131,7 @@ async fn all(view: &View, action: Action, filters: &Filters, expected: u64) -> R
     };
     let (source, running) = (view.source.clone(), Arc::clone(&job));
     view.app.jobs.run(async move {
-        let outcome = change(&source, action, &filter, &running).await;
+        let outcome = audit.noted(change(&source, action, &filter, &running), || running.changed()).await;
         let rows = outcome.as_ref().map_or_else(|_| running.changed(), |rows| *rows);
         audit.end(Some(rows), &outcome).await;
         wake(&source, running.changed()).await;

@@ -2,6 +2,7 @@ use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
+use pillarbox_core::store::FIRST_PAGE;
 use serde::Deserialize;
 
 use super::Action;
@@ -78,7 +79,7 @@ async fn all_dead(view: &View, filters: &Filters) -> Result<(u64, Markup), Probl
     let store = view.store()?;
     let filter = filters.dead(store).await?;
     let count = answer(store.count_dead(&filter)).await?;
-    let first = answer(store.dead(&filter, 0, PREVIEW)).await?;
+    let first = answer(store.dead(&filter, FIRST_PAGE, PREVIEW)).await?;
     Ok((count, dead::list(view, &first)))
 }
 
@@ -89,6 +90,6 @@ async fn all_pending(view: &View, action: Action, filters: &Filters) -> Result<(
         Action::RetryNow => answer(pending.count_waiting(&filter)).await?,
         _ => answer(store.count_pending(&filter)).await?,
     };
-    let first = answer(store.pending(&filter, 0, PREVIEW)).await?;
+    let first = answer(store.pending(&filter, FIRST_PAGE, PREVIEW)).await?;
     Ok((count, events::list(view, &first)))
 }

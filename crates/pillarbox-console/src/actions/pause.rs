@@ -1,11 +1,13 @@
+use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
-use pillarbox_core::store::PauseKind;
+use pillarbox_core::store::{Pause, PauseKind};
 use pillarbox_engine::maintain::PauseNote;
 use serde::Deserialize;
 
 use super::audit::Audit;
 use super::operation::Operation;
-use crate::parts::text;
+use crate::pages::answer;
+use crate::parts::{query, text};
 use crate::problem::Problem;
 use crate::view::View;
 
@@ -19,6 +21,9 @@ pub(crate) struct Paused {
     /// Such as `2h`; empty for a pause without an end.
     #[serde(rename = "for", default)]
     length: String,
+    /// `yes` if a pause that is there may be replaced.
+    #[serde(default)]
+    replace: String,
 }
 
 #[derive(Deserialize)]
@@ -62,11 +67,30 @@ pub(crate) async fn pause(view: View, Operation(asked): Operation<Paused>) -> Re
         note = note.lasting(humantime::parse_duration(&length).map_err(wrong)?);
     }
     let pauses = view.source.pauses().map_err(Problem::unavailable)?;
+    let all = answer(view.store()?.pauses()).await?;
+    if asked.replace != "yes"
+        && let Some(before) = all.iter().find(|pause| (pause.kind, &*pause.name) == (kind, name))
+    {
+        return Err(Problem::refused(StatusCode::CONFLICT, already(before)));
+    }
     let audit = Audit::begin(&view, "pause", &format!("{kind} {name}")).await?;
     let outcome = pauses.pause(kind, name, &note).await.map_err(|error| error.to_string());
     audit.end(None, &outcome).await;
     outcome.map_err(Problem::bad)?;
-    Ok(Redirect::to("pauses").into_response())
+    let next = if answer(pauses.is_known(kind, name)).await.unwrap_or(true) {
+        "pauses".to_owned()
+    } else {
+        format!("pauses?{}", query(&[("unknown", name)]))
+    };
+    Ok(Redirect::to(&next).into_response())
+}
+
+/// What is said of a pause that would be replaced.
+fn already(pause: &Pause) -> String {
+    let Pause { kind, name, since, by, reason, .. } = pause;
+    let by = by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let reason = reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("the {kind} {name} is paused already, since {since}{by}{reason}; to replace that, tick the box in the form")
 }
 
 /// Resumes an event type or a handler on all nodes.

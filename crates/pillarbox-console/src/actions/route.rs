@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::audit::Audit;
 use super::operation::Operation;
+use crate::pages::routes::REASON;
 use crate::problem::Problem;
 use crate::view::View;
 
@@ -13,21 +14,46 @@ pub(crate) struct Named {
     route: String,
 }
 
-/// Lets a paused route be tried out now.
-pub(crate) async fn probe(view: View, Operation(Named { route }): Operation<Named>) -> Result<Response, Problem> {
-    change(
-        &view,
-        "probe",
-        &route,
-        |routes| routes.probe_now(&route),
-        "the route is open, or is being tried out, or an operator has paused it",
-    )
-    .await
+#[derive(Deserialize)]
+pub(crate) struct Paused {
+    route: String,
+    #[serde(default)]
+    reason: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Probed {
+    route: String,
+    /// One of its targets, as its status shows it; the route itself without one.
+    target: Option<String>,
+}
+
+/// Lets a paused route, or one of its paused targets, be tried out now.
+pub(crate) async fn probe(
+    view: View,
+    Operation(Probed { route, target }): Operation<Probed>,
+) -> Result<Response, Problem> {
+    let Some(target) = target else {
+        let otherwise = "the route is open, or is being tried out, or an operator has paused it";
+        return change(&view, "probe", &route, |routes| routes.probe_now(&route), otherwise).await;
+    };
+    let otherwise = "the target is not paused any more, or is being tried out, or an operator has paused its route";
+    let change_target = |routes: &Forwarder| routes.probe_target_now(&route, &target);
+    changed(&view, "probe", &route, &format!("target {target} of route {route}"), change_target, otherwise).await
 }
 
 /// Pauses a route in this process.
-pub(crate) async fn pause_route(view: View, Operation(Named { route }): Operation<Named>) -> Result<Response, Problem> {
-    let reason = format!("by {}", view.user.name);
+pub(crate) async fn pause_route(
+    view: View,
+    Operation(Paused { route, reason }): Operation<Paused>,
+) -> Result<Response, Problem> {
+    let reason = reason.trim();
+    if reason.is_empty() || reason.chars().count() > REASON {
+        let wrong =
+            format!("the reason is missing or too long; say in 1 to {REASON} characters why the route is paused");
+        return Err(Problem::bad(wrong));
+    }
+    let reason = format!("{reason} (by {})", view.user.name);
     change(&view, "pause", &route, |routes| routes.pause(&route, &reason), "the route sends nothing").await
 }
 
@@ -47,12 +73,24 @@ async fn change(
     change: impl FnOnce(&Forwarder) -> bool,
     otherwise: &str,
 ) -> Result<Response, Problem> {
+    changed(view, action, route, &format!("route {route}"), change, otherwise).await
+}
+
+/// As [`change`], where the record names a subject of its own.
+async fn changed(
+    view: &View,
+    action: &'static str,
+    route: &str,
+    subject: &str,
+    change: impl FnOnce(&Forwarder) -> bool,
+    otherwise: &str,
+) -> Result<Response, Problem> {
     let routes = view.source.routes.as_ref();
     let routes = routes.ok_or_else(|| Problem::not_found("this process does not route the events of this source"))?;
     if !routes.status().iter().any(|status| status.route == route) {
         return Err(Problem::not_found("there is no route of that name"));
     }
-    let audit = Audit::begin(view, action, &format!("route {route}")).await?;
+    let audit = Audit::begin(view, action, subject).await?;
     let outcome = if change(routes) { Ok(()) } else { Err(otherwise.to_owned()) };
     audit.end(None, &outcome).await;
     outcome.map_err(|problem| Problem::refused(StatusCode::CONFLICT, format!("nothing was changed: {problem}")))?;

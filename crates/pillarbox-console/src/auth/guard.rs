@@ -1,10 +1,13 @@
-use axum::extract::{Request, State};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Redirect, Response};
 
-use super::sessions::COOKIE;
+use super::sessions::{COOKIE, Login};
 use super::{Role, Rule, User, host};
 use crate::app::App;
 use crate::problem::Problem;
@@ -30,7 +33,16 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
         return Problem::refused(StatusCode::MISDIRECTED_REQUEST, problem).into_response();
     }
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
-    let caller = caller(&app, &parts);
+    if let Rule::Loopback(_) = app.access.0
+        && host::is_embedded_elsewhere(&parts)
+    {
+        let problem = "another site has asked for it; open the console itself";
+        return Problem::refused(StatusCode::FORBIDDEN, problem).into_response();
+    }
+    let caller = match caller(&app, &parts) {
+        Ok(caller) => caller,
+        Err(wait) => return refuse_for(wait),
+    };
     let by_token = matches!(&caller, Some((_, Proof::Token)));
     if !reads && !by_token && !host::is_same_origin(&parts) {
         let problem = "the request does not come from a page of this console; open the page anew, and try again";
@@ -55,26 +67,40 @@ enum Proof {
     Token,
 }
 
-fn caller(app: &App, request: &Parts) -> Option<(Caller, Proof)> {
-    match &app.access.0 {
+/// The caller, if it is known; the time to wait for where too many have failed.
+fn caller(app: &App, request: &Parts) -> Result<Option<(Caller, Proof)>, Duration> {
+    Ok(match &app.access.0 {
         Rule::Loopback(role) => Some((of_user(User::new("local", *role)), Proof::Ambient)),
         Rule::Service(user) => user(request).map(|user| (of_user(user), Proof::Ambient)),
-        Rule::Accounts(accounts) => {
-            if let Some(token) = bearer(request) {
-                if !app.sessions.may_try() {
-                    return None;
-                }
-                let user = accounts.find(None, token).cloned();
-                if user.is_none() {
-                    app.sessions.has_failed();
-                }
-                return user.map(|user| (of_user(user), Proof::Token));
-            }
-            let secret = cookie(request)?;
-            let user = app.sessions.user(secret)?;
-            Some((Caller { user, subject: format!("session {secret}") }, Proof::Ambient))
-        }
-    }
+        Rule::Accounts(accounts) => match bearer(request) {
+            Some(token) => match app.sessions.log_in(client(request), || accounts.find(None, token).cloned()) {
+                Login::Known(user) => Some((of_user(user), Proof::Token)),
+                Login::Wrong => None,
+                Login::Refused(wait) => return Err(wait),
+            },
+            None => of_session(app, request),
+        },
+    })
+}
+
+fn of_session(app: &App, request: &Parts) -> Option<(Caller, Proof)> {
+    let secret = cookie(request)?;
+    let user = app.sessions.user(secret)?;
+    Some((Caller { user, subject: format!("session {secret}") }, Proof::Ambient))
+}
+
+/// The address of the client, where whoever serves the console has put it into the request, as axum does.
+pub(super) fn client(request: &Parts) -> Option<IpAddr> {
+    request.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip().to_canonical())
+}
+
+/// Refuses a login that was not looked at.
+pub(super) fn refuse_for(wait: Duration) -> Response {
+    let seconds = wait.as_secs() + 1;
+    let problem = format!("too many logins from here have failed; try again in {seconds} seconds");
+    let mut response = Problem::refused(StatusCode::TOO_MANY_REQUESTS, problem).into_response();
+    response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    response
 }
 
 fn of_user(user: User) -> Caller {
@@ -107,7 +133,8 @@ fn not_known(app: &App, request: &Parts) -> Response {
 
 fn bearer(request: &Parts) -> Option<&str> {
     let value = request.headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    value.strip_prefix("Bearer ").map(str::trim)
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// The secret of the session, as the cookie holds it.

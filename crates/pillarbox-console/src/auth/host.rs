@@ -23,6 +23,13 @@ pub(super) fn is_same_origin(request: &Parts) -> bool {
     origin.is_some_and(|(_, host)| text(request, &header::HOST) == Some(host))
 }
 
+/// True if a browser says that a page of another site has asked, to show or run the answer within itself. A link that somebody has followed
+/// is none.
+pub(super) fn is_embedded_elsewhere(request: &Parts) -> bool {
+    let of = |name| text(request, &HeaderName::from_static(name));
+    matches!(of("sec-fetch-site"), Some("cross-site" | "same-site")) && of("sec-fetch-mode") != Some("navigate")
+}
+
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => name,
@@ -54,6 +61,21 @@ mod tests {
             assert!(!is_loopback(&request(&[("host", host)])), "{host}");
         }
         assert!(!is_loopback(&request(&[])), "without a name");
+    }
+
+    #[test]
+    fn a_link_may_be_followed_from_anywhere_and_nothing_is_embedded() {
+        for (site, mode, embedded) in [
+            ("cross-site", "navigate", false),
+            ("cross-site", "no-cors", true),
+            ("same-site", "cors", true),
+            ("same-origin", "cors", false),
+            ("none", "navigate", false),
+        ] {
+            let request = request(&[("sec-fetch-site", site), ("sec-fetch-mode", mode)]);
+            assert_eq!(is_embedded_elsewhere(&request), embedded, "{site} {mode}");
+        }
+        assert!(!is_embedded_elsewhere(&request(&[])), "a program");
     }
 
     #[test]

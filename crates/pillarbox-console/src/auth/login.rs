@@ -7,7 +7,8 @@ use maud::html;
 use serde::Deserialize;
 
 use super::Rule;
-use super::guard::cookie;
+use super::guard::{client, cookie, refuse_for};
+use super::sessions::Login::{Known, Refused, Wrong};
 use super::sessions::{COOKIE, LONGEST};
 use crate::app::App;
 use crate::layout;
@@ -29,19 +30,22 @@ pub(crate) async fn log_in(State(app): State<App>, request: Request) -> Response
     use axum::extract::FromRequest as _;
 
     let Rule::Accounts(accounts) = &app.access.0 else { return Redirect::to("./").into_response() };
-    if !app.sessions.may_try() {
-        let problem = "Too many logins have failed. Wait a minute, then try again.";
-        return (StatusCode::TOO_MANY_REQUESTS, page(&app, Some(problem))).into_response();
-    }
     let is_secure = came_by_tls(&request);
+    let (parts, body) = request.into_parts();
+    let from = client(&parts);
+    let request = Request::from_parts(parts, body);
     let Ok(Form(Login { name, password })) = Form::<Login>::from_request(request, &()).await else {
         return (StatusCode::BAD_REQUEST, page(&app, Some("The form was incomplete. Try again."))).into_response();
     };
     let name = accounts.have_names().then_some(name.trim());
-    let Some(user) = accounts.find(name, password.trim()) else {
-        app.sessions.has_failed();
-        tracing::warn!("a login to the console has failed");
-        return (StatusCode::UNAUTHORIZED, page(&app, Some("That is not a password of this console."))).into_response();
+    let user = match app.sessions.log_in(from, || accounts.find(name, password.trim())) {
+        Known(user) => user,
+        Wrong => {
+            tracing::warn!("a login to the console has failed");
+            let problem = Some("That is not a password of this console.");
+            return (StatusCode::UNAUTHORIZED, page(&app, problem)).into_response();
+        }
+        Refused(wait) => return refuse_for(wait),
     };
     tracing::info!(user = user.name, role = user.role.name(), "somebody has logged in to the console");
     let secret = app.sessions.open(user.clone());

@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use pillarbox_core::lock::Mutex;
@@ -14,15 +15,26 @@ pub(crate) const COOKIE: &str = "pillarbox_console";
 pub(crate) const LONGEST: Duration = Duration::from_secs(12 * 3600);
 /// Sessions at once; the one that ends first makes room.
 const MOST: usize = 1_000;
-/// Failed logins that are answered within a [minute](MINUTE); further ones are refused unseen.
+/// Failed logins from one place that are answered within a [minute](MINUTE); further ones are refused unseen.
 const FAILURES: usize = 10;
 const MINUTE: Duration = Duration::from_secs(60);
+/// Places whose failed logins are counted each for itself; further ones count as one place.
+const PLACES: usize = 10_000;
 
 /// The sessions, in the memory of this process: a restart logs everybody out.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     open: Mutex<HashMap<[u8; 32], Session>>,
-    failed: Mutex<Vec<Instant>>,
+    failed: Mutex<HashMap<Option<IpAddr>, Vec<Instant>>>,
+}
+
+/// The end of a login.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Login<T> {
+    Known(T),
+    Wrong,
+    /// Too many have failed from there: it was not looked at. The next one will be after this time.
+    Refused(Duration),
 }
 
 #[derive(Debug)]
@@ -60,15 +72,34 @@ impl Sessions {
         self.open.lock().remove(&hash(secret));
     }
 
-    /// False once too many logins have failed within a minute.
-    pub(crate) fn may_try(&self) -> bool {
-        let mut failed = self.failed.lock();
-        failed.retain(|at| at.elapsed() < MINUTE);
-        failed.len() < FAILURES
+    /// Looks for a user, unless too many logins from there have failed within a minute. `from` is the client's address, as far as it is
+    /// known: whoever guesses locks nobody else out. One login is looked at after the other, so that a burst is counted too.
+    pub(crate) fn log_in<T>(&self, from: Option<IpAddr>, find: impl FnOnce() -> Option<T>) -> Login<T> {
+        let (mut failed, now) = (self.failed.lock(), Instant::now());
+        failed.retain(|_, times| {
+            times.retain(|at| now.saturating_duration_since(*at) < MINUTE);
+            !times.is_empty()
+        });
+        let place = from.map(network).filter(|place| failed.len() < PLACES || failed.contains_key(&Some(*place)));
+        if let Some(times) = failed.get(&place).filter(|times| times.len() >= FAILURES) {
+            let first = times.first().copied().unwrap_or(now);
+            return Login::Refused((first + MINUTE).saturating_duration_since(now));
+        }
+        match find() {
+            Some(user) => Login::Known(user),
+            None => {
+                failed.entry(place).or_default().push(now);
+                Login::Wrong
+            }
+        }
     }
+}
 
-    pub(crate) fn has_failed(&self) {
-        self.failed.lock().push(Instant::now());
+/// The network that one client has to itself: of IPv6 it may take any of 2^64 addresses.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
     }
 }
 
@@ -104,14 +135,30 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn guessing_is_slowed_down() {
+    async fn guessing_is_slowed_down_where_it_comes_from() {
         let sessions = Sessions::default();
-        for _ in 0..FAILURES {
-            assert!(sessions.may_try());
-            sessions.has_failed();
+        let [eve, eve_again, ada] =
+            ["2001:db8::1", "2001:db8::2", "10.0.0.7"].map(|address| address.parse::<IpAddr>().ok());
+        for attempt in 0..FAILURES {
+            let from = if attempt % 2 == 0 { eve } else { eve_again };
+            assert_eq!(sessions.log_in(from, || None::<u8>), Login::Wrong);
+            tokio::time::advance(Duration::from_secs(1)).await;
         }
-        assert!(!sessions.may_try());
-        tokio::time::advance(MINUTE).await;
-        assert!(sessions.may_try());
+        let never = || -> Option<u8> { panic!("it is not looked at") };
+        assert_eq!(sessions.log_in(eve, never), Login::Refused(Duration::from_secs(50)));
+        assert_eq!(sessions.log_in(ada, || Some(1)), Login::Known(1));
+        assert_eq!(sessions.log_in(None, || Some(1)), Login::Known(1));
+        tokio::time::advance(Duration::from_secs(50)).await;
+        assert_eq!(sessions.log_in(eve, || Some(1)), Login::Known(1));
+    }
+
+    #[test]
+    fn places_are_bounded() {
+        let sessions = Sessions::default();
+        // A few more than there are places: it has to end long before the first may be forgotten, on a busy machine as well.
+        for number in 0..10_100_u32 {
+            sessions.log_in(Some(std::net::Ipv4Addr::from_bits(number).into()), || None::<u8>);
+        }
+        assert_eq!(sessions.failed.lock().len(), PLACES + 1);
     }
 }

@@ -1,7 +1,7 @@
 use axum::extract::Query;
 use axum::response::Response;
 use maud::{Markup, html};
-use pillarbox_core::store::DeadEvent;
+use pillarbox_core::store::{DeadEvent, FIRST_PAGE};
 use serde::Deserialize;
 
 use super::answer;
@@ -23,7 +23,7 @@ pub(crate) async fn page(
 ) -> Result<Response, Problem> {
     let store = view.store()?;
     let filter = filters.dead(store).await?;
-    let mut events = answer(store.dead(&filter, after.unwrap_or(0), PAGE + 1)).await?;
+    let mut events = answer(store.dead(&filter, after.unwrap_or(FIRST_PAGE), PAGE + 1)).await?;
     let next = (events.len() > PAGE).then(|| events.truncate(PAGE)).and_then(|()| events.last()).map(|event| event.seq);
     let address = |others: &[(&str, &str)]| format!("{}?{}", view.href("dead"), filters.query(others));
     let live = html! {

@@ -1,21 +1,34 @@
+use axum::extract::Query;
 use axum::response::Response;
 use maud::{Markup, html};
+use pillarbox_doctor::Severity;
+use serde::Deserialize;
 
 use crate::examine::{Examination, Finding};
 use crate::layout::{self, Page};
 use crate::parts::{command, counted, empty, within};
 use crate::view::View;
 
+/// The examination that whoever asks has seen.
+#[derive(Deserialize)]
+pub(crate) struct Seen {
+    seen: Option<u64>,
+}
+
 /// What harms deliveries, or will: cause, evidence and remedy.
-pub(crate) async fn page(view: View) -> Response {
-    let live = match view.app.examinations.of(&view.source).await {
+pub(crate) async fn page(view: View, Query(Seen { seen }): Query<Seen>) -> Response {
+    let live = match view.app.examinations.of(&view.source, seen).await {
         None => empty(
             "Nobody examines this outbox here",
             &html! { "Examine it on the command line:" (command("pillarbox doctor --store URL")) },
         ),
-        Some((examination, age)) => html! {
-            (report(&examination))
-            p.faint.asof { "Examined " (within(age)) " ago; anew after a minute. " (counted(examination.healthy as u64, "check")) " found nothing." }
+        Some(examined) => html! {
+            (report(&examined.examination))
+            p.faint.asof {
+                "Examined " (within(examined.age())) " ago; anew after a minute. "
+                (counted(examined.examination.healthy as u64, "check")) " found nothing. "
+                a.button href=(view.href(&format!("doctor?seen={}", examined.number))) { "Examine now" }
+            }
         },
     };
     layout::page(&view, Page::Doctor, "Doctor", &html! {}, &live)
@@ -35,12 +48,25 @@ fn report(examination: &Examination) -> Markup {
 }
 
 fn one(finding: &Finding) -> Markup {
-    let (class, sign, word) =
-        if finding.is_severe { ("bad", "✕", "harms now") } else { ("warn", "▲", "will harm") };
+    let (class, sign) = match finding.severity {
+        Severity::Critical => ("bad", "✕"),
+        Severity::Warning => ("warn", "▲"),
+        Severity::Notice => ("neutral", "ℹ"),
+    };
+    let word = finding.severity.name();
     html! {
         article.finding {
-            h2 { span class={ "badge " (class) } { span aria-hidden="true" { (sign) } " " (word) } " " (finding.cause) " " code.id { (finding.code) } }
-            dl { dt { "Evidence" } dd { (finding.evidence) } dt { "Remedy" } dd { (finding.remedy) @if let Some(text) = &finding.command { (command(text)) } } }
+            h2 { span class={ "badge " (class) } { span aria-hidden="true" { (sign) } " " (word) } " " (with_code(&finding.cause)) " " code.id { (finding.code) } }
+            dl { dt { "Evidence" } dd { (with_code(&finding.evidence)) } dt { "Remedy" } dd { (with_code(&finding.remedy)) @if let Some(text) = &finding.command { (command(text)) } } }
+        }
+    }
+}
+
+/// A text with what stands between backticks as code.
+fn with_code(text: &str) -> Markup {
+    html! {
+        @for (number, part) in text.split('`').enumerate() {
+            @if number % 2 == 1 { code { (part) } } @else { (part) }
         }
     }
 }

@@ -2,7 +2,10 @@ use axum::extract::Path;
 use axum::response::Response;
 use maud::{Markup, html};
 use pillarbox_core::event::Payload;
-use pillarbox_core::store::{EventFilter, ListedEvent, Pause, Record};
+use pillarbox_core::handle::Delivery;
+use pillarbox_core::row::FetchedRow;
+use pillarbox_core::store::{EventFilter, ListedEvent, Record};
+use pillarbox_routes::{Destination, Forwarder, RouteState};
 
 use super::answer;
 use crate::layout::{self, Page};
@@ -26,10 +29,14 @@ pub(crate) async fn page(view: View, Path((_, seq)): Path<(String, i64)>) -> Res
     let of_this_event = EventFilter { event_id: Some(record.event_id.to_string()), ..EventFilter::new() };
     let siblings = answer(store.recent(&of_this_event, None, SIBLINGS + 1)).await?.events;
     let status = Status::of(&record, view.now);
-    let pauses = if status.is_pending() { answer(store.pauses()).await? } else { Vec::new() };
+    let waits = if status.is_pending() {
+        waits(&view, &record).await?
+    } else {
+        html! {}
+    };
     let live = html! {
         p.lead { (badge(status)) " " strong { (record.event_type) } " " code.id { (record.event_id) } }
-        (held(&view, &record, &pauses))
+        (waits)
         (actions(&view, &record, status))
         @if let Some(error) = record.last_error.as_deref().filter(|_| status != Status::Cancelled) {
             section { h2 { "Last error" } pre.error { (error) } }
@@ -42,23 +49,70 @@ pub(crate) async fn page(view: View, Path((_, seq)): Path<(String, i64)>) -> Res
         section { h2 { "Failed attempts" } (attempts(&view, &record)) }
         @if siblings.len() > 1 { section { h2 { "Rows of this event" } (rows(&view, &siblings, seq)) } }
         section { h2 { "On the command line" }
-            (command(&format!("pillarbox pending show --seq {seq} --store URL")))
+            (command(&show(seq)))
             @if status == Status::Dead { (command(&format!("pillarbox dead replay --seq {seq} --store URL"))) }
-            @if status.is_pending() { (command(&format!("pillarbox pending retry --seq {seq} --store URL"))) }
+            @if matches!(status, Status::Delayed | Status::Retrying) { (command(&format!("pillarbox pending retry --seq {seq} --store URL"))) }
         }
     };
     let of = if status == Status::Dead { Page::Dead } else { Page::Events };
     Ok(layout::page(&view, of, &format!("Row {seq}"), &html! {}, &live))
 }
 
-/// The pauses that hold the row.
-fn held(view: &View, record: &Record, pauses: &[Pause]) -> Markup {
+/// The command that shows the row.
+fn show(seq: i64) -> String {
+    format!("pillarbox events show --seq {seq} --store URL")
+}
+
+/// The pauses, the event before it that failed and the route that a pending row waits for, besides its time and a free worker.
+async fn waits(view: &View, record: &Record) -> Result<Markup, Problem> {
+    let store = view.store()?;
+    let pauses = answer(store.pauses()).await?;
     let holding = pauses.iter().filter(|pause| pause.holds(&record.event_type, record.handler.as_deref()));
-    html! {
+    let head = match answer(store.head_of(record.seq)).await? {
+        Some(seq) => answer(store.record(seq)).await?,
+        None => None,
+    };
+    Ok(html! {
         @for pause in holding {
-            p.notice.warn { "The " (pause.kind) " " (pause.name) " is paused since " (ago(pause.since, view.now)) ", and this row waits: "
-                a href=(view.href("pauses")) { "see the pauses" } "." }
+            p.notice.warn { "It waits: the " (pause.kind) " " (pause.name) " is paused since " (ago(pause.since, view.now)) ". "
+                a href=(view.href("pauses")) { "See the pauses" } "." }
         }
+        @if let Some(head) = &head { (behind(view, head)) }
+        @if let Some(routes) = &view.source.routes { (routed(view, routes, record)) }
+    })
+}
+
+/// The event before it, of the same key, that failed.
+fn behind(view: &View, head: &Record) -> Markup {
+    let status = Status::of(head, view.now);
+    html! {
+        p.notice.warn { "In mode " code { "partitioned" } " it waits behind "
+            a href=(view.href(&format!("event/{}", head.seq))) { "row " (head.seq) } " of its key, which "
+            @if status == Status::Dead { "is DEAD: replay or discard that one." }
+            @else { "failed and is tried again " @match head.available_at { Some(at) => (ago(at, view.now)), None => "now" } "." }
+        }
+    }
+}
+
+/// The route that takes it, if that is what it waits for.
+fn routed(view: &View, routes: &Forwarder, record: &Record) -> Markup {
+    let FetchedRow::Row(row) = record.to_fetched() else { return html! {} };
+    let name = match routes.destination(&Delivery::detached(row)) {
+        Destination::Unrouted => {
+            return html! { p.notice.warn { "No route takes it. " a href=(view.href("routes")) { "See the routes" } "." } };
+        }
+        Destination::Sent { route, .. } | Destination::Dropped { route } | Destination::Unsendable { route, .. } => {
+            route
+        }
+    };
+    let status = routes.status().into_iter().find(|status| status.route == name);
+    let problem = match status.map(|status| status.state) {
+        Some(RouteState::Paused { problem, .. }) => problem,
+        Some(RouteState::PausedByHand { reason, .. }) => reason,
+        Some(RouteState::Open) | None => return html! {},
+    };
+    html! {
+        p.notice.warn { "It waits: its route " (name) " is paused: " (problem) ". " a href=(view.href("routes")) { "See the routes" } "." }
     }
 }
 
@@ -105,14 +159,19 @@ fn columns(view: &View, record: &Record) -> Markup {
 }
 
 fn headers(view: &View, record: &Record) -> Markup {
-    let headers: Option<serde_json::Map<String, serde_json::Value>> =
-        record.headers.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let Some(headers) = headers.filter(|headers| !headers.is_empty()) else { return html! { p.faint { "None." } } };
+    let Some(column) = record.headers.as_deref() else { return html! { p.faint { "None." } } };
+    let Ok(headers) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(column) else {
+        let size = parts::counted(column.len() as u64, "byte");
+        return html! { p { "The column holds no JSON object, but " (size) ", and cannot be masked: look at it on the command line." } };
+    };
+    if headers.is_empty() {
+        return html! { p.faint { "None." } };
+    }
     html! {
         dl {
             @for (name, value) in &headers {
                 @let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                @let text = parts::masked(&text).unwrap_or(text);
+                @let text = parts::masked(&text).or_else(|| mask::form(&text)).unwrap_or(text);
                 dt { code { (name) } }
                 dd {
                     (mask::shown(name, &text))
@@ -141,7 +200,7 @@ fn payload(view: &View, record: &Record) -> Markup {
         return html! { (size) p { "This console masks payloads." } };
     }
     if bytes.len() > SHOWN {
-        return html! { (size) p { "It is too long to be shown here." } (command(&format!("pillarbox pending show --seq {} --store URL --json", record.seq))) };
+        return html! { (size) p { "It is too long to be shown here." } (command(&format!("{} --json", show(record.seq)))) };
     }
     html! { (size) (text(payload)) }
 }
@@ -160,7 +219,10 @@ fn text(payload: &Payload) -> Markup {
         (_, None) if payload.content_type().contains("json") => html! {
             p { "It is no JSON, though it says so, and cannot be masked: look at it on the command line." }
         },
-        (_, None) => html! { pre.payload.raw tabindex="0" aria-label="The payload as it is stored" { (text) } },
+        (_, None) => {
+            let text = mask::form(text).unwrap_or_else(|| text.to_owned());
+            html! { pre.payload.raw tabindex="0" aria-label="The payload as it is stored" { (text) } }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 use axum::extract::Query;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
-use pillarbox_core::store::{EventPage, ListedEvent, PendingEvent};
+use pillarbox_core::store::{EventFilter, EventPage, FIRST_PAGE, ListedEvent, PendingEvent, Store};
 use serde::Deserialize;
 
 use super::answer;
@@ -29,23 +29,23 @@ pub(crate) async fn page(
     Query(From { after, below, find }): Query<From>,
 ) -> Result<Response, Problem> {
     let store = view.store()?;
-    let find = find.trim();
+    let (find, mut several) = (find.trim(), Vec::new());
     if !find.is_empty() {
-        let seq = match answer(store.records(find)).await?.first() {
-            Some(record) => Some(record.seq),
-            None => match find.parse() {
-                Ok(seq) => answer(store.record(seq)).await?.map(|record| record.seq),
-                Err(_) => None,
-            },
-        };
-        if let Some(seq) = seq {
+        let seq = found(store, find).await?;
+        if let [seq] = seq[..] {
             return Ok(Redirect::to(&format!("event/{seq}")).into_response());
         }
+        several = seq;
     }
     let list =
         if filters.is_pending() { pending(&view, &filters, after).await? } else { any(&view, &filters, below).await? };
     let live = html! {
-        @if !find.is_empty() {
+        @if !several.is_empty() {
+            div.notice role="status" {
+                "One event has the id " code { (find) } ", and another row has this number: "
+                @for seq in &several { a href=(view.href(&format!("event/{seq}"))) { "row " (seq) } " " }
+            }
+        } @else if !find.is_empty() {
             div.notice.warn role="status" { "No event has the id or number " code { (find) } ". It may have been purged or discarded." }
         }
         (list)
@@ -53,9 +53,22 @@ pub(crate) async fn page(
     Ok(layout::page(&view, Page::Events, "Events", &form(&view, &filters, find), &live))
 }
 
+/// The first row of the event with this id, and the row with this number. Payloads stay where they are: an event may have many rows.
+async fn found(store: &dyn Store, find: &str) -> Result<Vec<i64>, Problem> {
+    let of_event = EventFilter { event_id: Some(find.to_owned()), ..EventFilter::new() };
+    let event = answer(store.recent(&of_event, None, 1)).await?.events.first().map(|event| event.seq);
+    let numbered = match find.parse() {
+        Ok(seq) => answer(store.record(seq)).await?.map(|record| record.seq),
+        Err(_) => None,
+    };
+    let mut seqs: Vec<i64> = event.into_iter().chain(numbered).collect();
+    seqs.dedup();
+    Ok(seqs)
+}
+
 /// A page of pending events.
 async fn pending(view: &View, filters: &Filters, after: Option<i64>) -> Result<Markup, Problem> {
-    let mut events = answer(view.store()?.pending(&filters.pending()?, after.unwrap_or(0), PAGE + 1)).await?;
+    let mut events = answer(view.store()?.pending(&filters.pending()?, after.unwrap_or(FIRST_PAGE), PAGE + 1)).await?;
     let next = (events.len() > PAGE).then(|| events.truncate(PAGE)).and_then(|()| events.last()).map(|event| event.seq);
     if events.is_empty() {
         return Ok(nothing(view, filters));

@@ -23,7 +23,7 @@ pub(crate) async fn page(view: View, Path((_, id)): Path<(String, u64)>) -> Resu
                 Some(Err(problem)) => { span.badge.bad { "✕ failed" } " " (were(changed)) " " (job.action.participle()) " before: " (problem) }
             }
         }
-        p.faint { "Begun by " (job.who) " " (ago(job.began, view.now)) ". It goes on if you leave this page, and ends with this process." }
+        p.faint { "Begun by " (job.who) " " (ago(job.began, view.now)) "." @if ended.is_none() { " It goes on if you leave this page, and ends with this process." } }
         p { a.button href=(view.href(if job.action.is_about_dead() { "dead" } else { "events" })) { "Back to the list" } }
     };
     let of = if job.action.is_about_dead() { Page::Dead } else { Page::Events };

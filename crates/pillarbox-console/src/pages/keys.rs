@@ -1,7 +1,7 @@
 use axum::extract::Query;
 use axum::response::Response;
 use maud::{Markup, html};
-use pillarbox_core::store::Blocked;
+use pillarbox_core::store::{Blocked, FIRST_PAGE};
 use serde::Deserialize;
 
 use super::answer;
@@ -21,7 +21,7 @@ const COUNTED_UP_TO: u64 = 1_000;
 /// The keys that wait, each with the event that blocks it and the number that waits behind.
 pub(crate) async fn page(view: View, Query(From { after }): Query<From>) -> Result<Response, Problem> {
     let store = view.store()?;
-    let mut blocked = answer(store.blocked(after.unwrap_or(0), PAGE + 1)).await?;
+    let mut blocked = answer(store.blocked(after.unwrap_or(FIRST_PAGE), PAGE + 1)).await?;
     let next =
         (blocked.len() > PAGE).then(|| blocked.truncate(PAGE)).and_then(|()| blocked.last()).map(|head| head.seq);
     let live = html! {

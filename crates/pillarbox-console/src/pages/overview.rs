@@ -2,11 +2,15 @@ use axum::Json;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
+use pillarbox_routes::{Forwarder, RouteState, RouteStatus};
 
 use crate::layout::{self, Page};
-use crate::parts::{ago, command, empty, grouped, within};
-use crate::sample::{Figures, Sample};
+use crate::parts::{ago, command, counted, empty, grouped, within};
+use crate::sample::{Figures, Paused, Sample};
 use crate::view::View;
+
+/// Routes that are named.
+const NAMED: usize = 5;
 
 /// The figures of now, and their plots over the last hour. It asks the database nothing: it shows the samples.
 pub(crate) async fn page(view: View) -> Response {
@@ -15,7 +19,7 @@ pub(crate) async fn page(view: View) -> Response {
         @match &last {
             None => (empty("The first figures are on their way", &html! { "They come within a few seconds." })),
             Some(Sample { figures: Err(problem), at }) => {
-                p.notice.bad role="alert" { strong { "The database does not answer: " } (problem) " (" (ago(*at, view.now)) "). It is asked again every few seconds." }
+                p.notice.bad role="alert" { strong { "It cannot be used now: " } (problem) " (" (ago(*at, view.now)) "). It is asked again every few seconds." }
             }
             Some(Sample { figures: Ok(figures), at }) => {
                 (problems(&view, figures))
@@ -28,7 +32,7 @@ pub(crate) async fn page(view: View) -> Response {
         section.plots aria-label="Figures of the last hour" data-series=(view.href("series")) {
             (plot("rate", "Delivered and failed", "events a second"))
             (plot("lag", "Lag", "seconds that the oldest due event waits"))
-            (plot("latency", "Latency", "seconds from commit to delivery"))
+            (plot("latency", "Latency", "seconds from commit to the end of a call"))
             (plot("due", "Due", "events that are due and not delivered"))
             (plot("dead", "DEAD", "events that were given up"))
         }
@@ -49,6 +53,14 @@ fn plot(name: &str, title: &str, unit: &str) -> Markup {
 fn problems(view: &View, figures: &Figures) -> Markup {
     let alive = figures.nodes.iter().filter(|node| node.lease_left.is_some()).count();
     let health = view.source.outbox().map(pillarbox_engine::run::Outbox::health);
+    let status = view.source.routes.as_ref().map(Forwarder::status).unwrap_or_default();
+    let targets: usize = status.iter().map(|route| route.paused_targets).sum();
+    let paused = |route: RouteStatus| match route.state {
+        RouteState::Open => None,
+        RouteState::Paused { problem, .. } => Some((route.route, problem)),
+        RouteState::PausedByHand { reason, .. } => Some((route.route, reason)),
+    };
+    let routes: Vec<(String, String)> = status.into_iter().filter_map(paused).collect();
     html! {
         @if alive == 0 && figures.backlog.due > 0 {
             div.notice.bad role="alert" {
@@ -57,6 +69,25 @@ fn problems(view: &View, figures: &Figures) -> Markup {
         }
         @if let Some(health) = health {
             @for problem in &health.problems { div.notice.warn role="status" { strong { "This process: " } (problem) } }
+            @if let Some(error) = &health.last_error { div.notice.warn role="status" { strong { "This process: " } (error) } }
+        }
+        @for (route, problem) in routes.iter().take(NAMED) {
+            div.notice.bad role="status" { strong { "Route " (route) " is paused: " } (problem) " " a href=(view.href("routes")) { "Routes" } }
+        }
+        @if routes.len() > NAMED {
+            div.notice.bad role="status" { (routes.len() - NAMED) " more routes are paused. " a href=(view.href("routes")) { "Routes" } }
+        }
+        @if targets > 0 {
+            div.notice.warn role="status" { strong { (counted(targets as u64, "target")) " of routes paused. " } a href=(view.href("routes")) { "Routes" } }
+        }
+        @let Paused { names, more } = &figures.paused;
+        @if !names.is_empty() {
+            div.notice.warn role="status" {
+                strong { "Paused by operators: " }
+                @for name in names { code { (name) } " " }
+                @if *more > 0 { "and " (more) " more " }
+                a href=(view.href("pauses")) { "Who and why" }
+            }
         }
     }
 }
@@ -77,8 +108,8 @@ fn tiles(view: &View, figures: &Figures) -> Markup {
             (tile("Failed", &rate(rates.map(|rates| rates.failed)), "attempts a second", None))
             (tile("Latency", &p50, &format!("median; 99 %: {p99}"), None))
             (tile("Lag", &backlog.oldest_due.map_or_else(|| "none".to_owned(), within), "the oldest due event waits", None))
-            (tile("Due", &grouped(backlog.due), "wait for a node", Some(view.href("events?state=pending"))))
-            (tile("Delayed", &grouped(backlog.delayed), "wait for their time", Some(view.href("events?state=delayed"))))
+            (tile("Due", &grouped(backlog.due), "for a node, or behind another event", Some(view.href("events?state=pending"))))
+            (tile("Delayed", &grouped(backlog.delayed), "for their time, or for another attempt", Some(view.href("events?state=delayed"))))
             (tile("DEAD", &grouped(backlog.dead), "given up, wait for you", Some(view.href("dead"))))
             (tile("Nodes", &grouped(alive), "with a lease that runs", Some(view.href("nodes"))))
         }

@@ -1,23 +1,43 @@
+use axum::extract::Query;
 use axum::response::Response;
 use maud::{Markup, html};
 use pillarbox_core::store::Pause;
+use serde::Deserialize;
 
 use super::answer;
 use crate::layout::{self, Page};
-use crate::parts::{ago, counted, empty, or_dash, short};
+use crate::parts::{PAGE, ago, counted, empty, or_dash, pager, short};
 use crate::problem::Problem;
 use crate::view::View;
 
+#[derive(Deserialize)]
+pub(crate) struct From {
+    /// The pauses that are on the pages before.
+    #[serde(default)]
+    skip: usize,
+    /// The name that was just paused, if no recent event has it.
+    #[serde(default)]
+    unknown: String,
+}
+
 /// The event types and handlers that are paused on all nodes.
-pub(crate) async fn page(view: View) -> Result<Response, Problem> {
+pub(crate) async fn page(view: View, Query(From { skip, unknown }): Query<From>) -> Result<Response, Problem> {
     let store = view.store()?;
     let pauses = answer(store.pauses()).await?;
+    let on_page = pauses.get(skip..).unwrap_or_default();
+    let on_page = on_page.get(..PAGE).unwrap_or(on_page);
+    let more = pauses.len() > skip.saturating_add(PAGE);
+    let next = more.then(|| format!("{}?skip={}", view.href("pauses"), skip + PAGE));
     let live = html! {
+        @if let Some(pause) = pauses.iter().find(|pause| pause.name == unknown) {
+            div.notice.warn role="status" { "No recent event is of the " (pause.kind) " " code { (pause.name) } ". A name is not checked, and is meant to the byte." }
+        }
         @if pauses.is_empty() {
             (empty("Nothing is paused", &html! { "Pause an event type or a handler while its partner is away, or while you look for a fault: its events wait, without an attempt." }))
         } @else {
             p { "They hold " (counted(answer(store.count_paused()).await?, "row")) " now that would be due." }
-            (list(&view, &pauses))
+            (list(&view, on_page))
+            (pager((skip > 0).then(|| view.href("pauses")).as_deref(), next.as_deref(), on_page.len()))
         }
     };
     Ok(layout::page(&view, Page::Pauses, "Pauses", &form(&view), &live))
@@ -34,6 +54,7 @@ fn form(view: &View) -> Markup {
                 label { "Exact name" input name="name" required placeholder="order.placed"; }
                 label { "Reason" input name="reason" maxlength=(Pause::REASON) placeholder="the partner is down"; }
                 label { "Resume after" input name="for" placeholder="2h; empty: not by itself"; }
+                label.check { input type="checkbox" name="replace" value="yes"; "Replace a pause that is there" }
                 div.buttons { button.primary type="submit" { "Pause" } }
             }
         }

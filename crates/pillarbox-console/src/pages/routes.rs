@@ -1,10 +1,13 @@
 use axum::response::Response;
 use maud::{Markup, html};
-use pillarbox_routes::{RouteState, RouteStatus};
+use pillarbox_routes::{RouteState, RouteStatus, TargetStatus};
 
 use crate::layout::{self, Page};
 use crate::parts::{empty, within};
 use crate::view::View;
+
+/// The characters of a reason at most.
+pub(crate) const REASON: usize = 200;
 
 /// The routes of the relay that runs in this process, with their breakers.
 pub(crate) async fn page(view: View) -> Response {
@@ -26,10 +29,11 @@ fn list(view: &View, routes: &[RouteStatus]) -> Markup {
     html! {
         div.scroll { table.list {
             caption.sr { "Routes, in the order in which they take events" }
-            thead { tr { th scope="col" { "Route" } th scope="col" { "Broker" } th scope="col" { "State" } th scope="col" { "Problem" } th.num scope="col" { "Paused targets" } } }
+            thead { tr { th scope="col" { "Route" } th scope="col" { "Takes" } th scope="col" { "Broker and target" } th scope="col" { "State" } th scope="col" { "Problem" } th.num scope="col" { "Paused targets" } } }
             tbody { @for route in routes { tr {
                 th scope="row" data-label="Route" { (route.route) }
-                td data-label="Broker" { (route.publisher) br; code.id { (route.address) } }
+                td data-label="Takes" { (route.takes) }
+                td data-label="Broker and target" { (destination(route)) }
                 td data-label="State" { (state(&route.state)) " " (buttons(view, route)) }
                 td.error data-label="Problem" { (problem(&route.state)) }
                 td.num data-label="Paused targets" { (route.paused_targets) }
@@ -37,11 +41,39 @@ fn list(view: &View, routes: &[RouteStatus]) -> Markup {
             @for target in &route.targets { tr.sub {
                 th scope="row" data-label="Target" { "↳ " code { (target.target) } }
                 td {}
-                td data-label="State" { (state(&target.state)) }
+                td {}
+                td data-label="State" { (state(&target.state)) " " (target_button(view, route, target)) }
                 td.error data-label="Problem" { (problem(&target.state)) }
                 td {}
             } } } }
         } }
+    }
+}
+
+fn destination(route: &RouteStatus) -> Markup {
+    html! {
+        @match &route.to {
+            Some(to) => { (route.publisher) " " code { (to) } br; code.id { (route.address) } }
+            None => span.faint { "none: it drops what it takes" }
+        }
+    }
+}
+
+/// The button of a paused target: the next event for it tries it out.
+fn target_button(view: &View, route: &RouteStatus, target: &TargetStatus) -> Markup {
+    let is_paused = matches!(target.state, RouteState::Paused { next_probe: Some(_), .. });
+    let is_by_hand = matches!(route.state, RouteState::PausedByHand { .. });
+    html! {
+        @if view.may_operate() && is_paused && !is_by_hand {
+            form.inline method="post" action=(view.href("probe")) {
+                input type="hidden" name="token" value=(view.token());
+                input type="hidden" name="route" value=(route.route);
+                input type="hidden" name="target" value=(target.target);
+                button type="submit" title="The next event for it is sent. Those that wait come back by themselves, or by Try now on the page Events." {
+                    "Probe now" span.sr { " target " (target.target) }
+                }
+            }
+        }
     }
 }
 
@@ -63,8 +95,23 @@ fn buttons(view: &View, route: &RouteStatus) -> Markup {
                 RouteState::PausedByHand { .. } => (button("resume-route", "Resume")),
                 state => {
                     @if matches!(state, RouteState::Paused { next_probe: Some(_), .. }) { (button("probe", "Probe now")) " " }
-                    (button("pause-route", "Pause"))
+                    (pause(view, route))
                 }
+            }
+        }
+    }
+}
+
+/// The form that pauses a route, folded away.
+fn pause(view: &View, route: &RouteStatus) -> Markup {
+    html! {
+        details.action id={ "pause-" (route.route) } {
+            summary { "Pause…" span.sr { " route " (route.route) } }
+            form.inline method="post" action=(view.href("pause-route")) {
+                input type="hidden" name="token" value=(view.token());
+                input type="hidden" name="route" value=(route.route);
+                label { "Reason" input name="reason" required maxlength=(REASON) placeholder="the partner is being moved"; }
+                button type="submit" { "Pause on this node" span.sr { " route " (route.route) } }
             }
         }
     }
@@ -82,10 +129,12 @@ fn state(state: &RouteState) -> Markup {
     html! { span class={ "badge " (class) } { span aria-hidden="true" { (sign) } " " (word) } }
 }
 
-fn problem(state: &RouteState) -> &str {
-    match state {
-        RouteState::Open => "–",
-        RouteState::Paused { problem, .. } => problem,
-        RouteState::PausedByHand { reason } => reason,
+fn problem(state: &RouteState) -> Markup {
+    html! {
+        @match state {
+            RouteState::Open => "–",
+            RouteState::Paused { problem, .. } => (problem),
+            RouteState::PausedByHand { reason, problem } => { (reason) @if let Some(problem) = problem { br; "Before that: " (problem) } }
+        }
     }
 }

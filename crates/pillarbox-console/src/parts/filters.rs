@@ -78,8 +78,7 @@ impl Filters {
 
     /// The query of an address: `type=order.placed&tenant=acme`, with these fields too.
     pub(crate) fn query(&self, others: &[(&str, &str)]) -> String {
-        let own = self.fields().map(pair);
-        own.chain(others.iter().copied().map(pair)).collect::<Vec<_>>().join("&")
+        query(&self.fields().chain(others.iter().copied()).collect::<Vec<_>>())
     }
 
     /// The filter in words: `type order.placed, tenant acme`.
@@ -151,9 +150,10 @@ impl Filters {
     }
 }
 
-/// A field of an address, as it is written in one.
-fn pair((name, value): (&str, &str)) -> String {
-    format!("{name}={}", utf8_percent_encode(value, QUERY))
+/// The query of an address with these fields: `type=order.placed&tenant=acme`.
+pub(crate) fn query(fields: &[(&str, &str)]) -> String {
+    let pair = |(name, value): &(&str, &str)| format!("{name}={}", utf8_percent_encode(value, QUERY));
+    fields.iter().map(pair).collect::<Vec<_>>().join("&")
 }
 
 /// What a field of a form says, if it says anything.

@@ -5,7 +5,7 @@ mod json;
 mod status;
 mod time;
 
-pub(crate) use filters::{Filters, PENDING, text};
+pub(crate) use filters::{Filters, PENDING, query, text};
 pub(crate) use json::{masked, pretty};
 pub(crate) use status::{Status, badge};
 pub(crate) use time::{ago, within};
@@ -38,11 +38,15 @@ pub(crate) fn or_dash(text: Option<&str>) -> Markup {
     html! { @match text { Some(text) => (text), None => span.faint { "–" } } }
 }
 
-/// The beginning of a text, all of it where a pointer rests or a reader listens.
+/// Characters of a text that is shown where a pointer rests.
+const RESTS: usize = 1_000;
+
+/// The beginning of a text, and more of it where a pointer rests or a reader listens.
 pub(crate) fn short(text: &str, characters: usize) -> Markup {
+    let until = |characters| text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end]);
     match text.char_indices().nth(characters) {
         None => html! { (text) },
-        Some((end, _)) => html! { span title=(text) { (&text[..end]) "…" } },
+        Some(_) => html! { span title=(until(RESTS)) { (until(characters)) "…" } },
     }
 }
 

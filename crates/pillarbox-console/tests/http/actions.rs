@@ -119,8 +119,8 @@ async fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
     let site = Site::open(&store);
     let token = site.get("/s/shop/confirm?do=replay").await.field("token").to_owned();
     for (form, part) in [
-        (format!("do=destroy&token={token}"), "the form is incomplete"),
-        (format!("token={token}"), "the form is incomplete"),
+        (format!("do=destroy&token={token}"), "The form is incomplete"),
+        (format!("token={token}"), "The form is incomplete"),
         (format!("do=replay&seq=x&token={token}"), "`seq` is no number"),
         (format!("do=discard&since=yesterday&count=1&token={token}"), "`since` is neither an age"),
         (format!("do=discard&token={token}"), "`count` is no number"),
@@ -165,8 +165,8 @@ async fn types_and_handlers_are_paused_and_resumed() {
     let token = site.get("/s/shop/pauses").await.field("token").to_owned();
     let pause = async |form: &str| site.post("/s/shop/pause", &format!("{form}&token={token}"), &[]).await;
     for (form, part) in [
-        ("kind=type&name=%20", "the name of the type is missing"),
-        ("kind=queue&name=order.placed", "the form is incomplete"),
+        ("kind=type&name=%20", "The name of the type is missing"),
+        ("kind=queue&name=order.placed", "The form is incomplete"),
         ("kind=type&name=order.placed&for=soon", "such as `30m`"),
         ("kind=type&name=order.placed&for=0s", "setting `pause.for` is 0ns"),
     ] {
@@ -177,17 +177,26 @@ async fn types_and_handlers_are_paused_and_resumed() {
 
     let answer = pause("kind=type&name=order.placed&reason=the+%3Cpartner%3E+is+away&for=2h").await;
     assert_eq!((answer.status, answer.header("location")), (StatusCode::SEE_OTHER, "pauses"));
-    pause("kind=handler&name=mailer").await;
+    let answer = pause("kind=handler&name=mailer").await;
+    assert_eq!(answer.header("location"), "pauses?unknown=mailer");
+    let page = site.get("/s/shop/pauses?unknown=mailer").await.body;
+    assert!(page.contains("No recent event is of the handler <code>mailer</code>"), "{page}");
+    let page = site.get("/s/shop/pauses?unknown=somebody").await.body;
+    assert!(!page.contains("No recent event"), "what is not paused is not told of: {page}");
     let pauses = store.pauses().await.expect("a list");
     let told: Vec<_> = pauses.iter().map(|pause| (&*pause.name, pause.by.as_deref(), pause.until.is_some())).collect();
     assert_eq!(told, [("order.placed", Some("local"), true), ("mailer", Some("local"), false)]);
+    let again = format!("kind=type&name=order.placed&reason=mine&token={token}");
+    let answer = site.post("/s/shop/pause", &again, &[]).await;
+    assert!(answer.status == StatusCode::CONFLICT && answer.body.contains("paused already"), "{answer:?}");
+    assert!(answer.body.contains("by local: the &lt;partner&gt; is away"), "{}", answer.body);
     let page = site.get("/s/shop/pauses").await.body;
     for part in ["They hold 2 rows", "the &lt;partner&gt; is away", "mailer"] {
         assert!(page.contains(part), "{part}: {page}");
     }
     let seq = store.inspect().rows()[0].seq;
     let page = site.get(&format!("/s/shop/event/{seq}")).await.body;
-    assert!(page.contains("The type order.placed is paused"), "{page}");
+    assert!(page.contains("It waits: the type order.placed is paused"), "{page}");
 
     let form = format!("kind=type&name=order.placed&token={token}");
     let answer = site.post("/s/shop/resume", &form, &[]).await;
@@ -231,9 +240,26 @@ async fn a_route_is_tried_paused_and_resumed() {
     }
     assert_eq!(page.body.matches("/s/shop/pause-route").count(), 1, "what drops its events cannot be paused");
     let token = page.field("token").to_owned();
+    let target = format!("route=orders&target=nobody&token={token}");
+    let answer = site.post("/s/shop/probe", &target, &[]).await;
+    assert!(answer.status == StatusCode::CONFLICT && answer.body.contains("the target is not paused"), "{answer:?}");
+    let entries = store.actions(None, 1).await.expect("entries");
+    assert_eq!(entries[0].subject, "target nobody of route orders");
+    for part in ["type order.*", "every event", "it drops what it takes"] {
+        assert!(page.body.contains(part), "{part}: {}", page.body);
+    }
     let press = async |action: &str, route: &str| {
-        site.post(&format!("/s/shop/{action}"), &format!("route={route}&token={token}"), &[]).await
+        let form = format!("route={route}&reason=they+move&token={token}");
+        site.post(&format!("/s/shop/{action}"), &form, &[]).await
     };
+    for reason in ["+".to_owned(), "x".repeat(201)] {
+        let form = format!("route=orders&reason={reason}&token={token}");
+        let answer = site.post("/s/shop/pause-route", &form, &[]).await;
+        assert!(
+            answer.status == StatusCode::BAD_REQUEST && answer.body.contains("why the route is paused"),
+            "{answer:?}"
+        );
+    }
     assert_eq!(press("pause-route", "nowhere").await.status, StatusCode::NOT_FOUND);
     let (done, refused) = (StatusCode::SEE_OTHER, StatusCode::CONFLICT);
     for (action, route, status) in [
@@ -247,11 +273,19 @@ async fn a_route_is_tried_paused_and_resumed() {
     ] {
         assert_eq!(press(action, route).await.status, status, "{action} {route}");
     }
-    assert_eq!(forwarder.status()[0].state, RouteState::PausedByHand { reason: "by local".to_owned() });
+    let RouteState::PausedByHand { reason, problem: Some(problem) } = forwarder.status()[0].state.clone() else {
+        panic!("{:?}", forwarder.status())
+    };
+    assert_eq!(reason, "they move (by local)");
+    assert!(problem.contains("connection refused"), "{problem}");
     let page = site.get("/s/shop/routes").await.body;
-    assert!(page.contains("paused by an operator, on this node") && page.contains("/s/shop/resume-route"), "{page}");
+    for part in
+        ["paused by an operator, on this node", "/s/shop/resume-route", "they move (by local)", "connection refused"]
+    {
+        assert!(page.contains(part), "{part}: {page}");
+    }
     let entries = store.actions(None, 20).await.expect("entries");
-    let told: Vec<_> = entries.iter().rev().map(|entry| (&*entry.action, entry.outcome.as_deref())).collect();
+    let told: Vec<_> = entries.iter().rev().map(|entry| (&*entry.action, entry.outcome.as_deref())).skip(1).collect();
     assert_eq!(
         told,
         [
@@ -276,7 +310,7 @@ async fn more_rows_than_were_confirmed_are_left_alone() {
     let form = format!("do=discard&token={}&count={}", question.field("token"), question.field("count"));
     let answer = site.post("/s/shop/act", &form, &[]).await;
     assert_eq!(answer.status, StatusCode::CONFLICT, "{answer:?}");
-    assert!(answer.body.contains("there are 3 rows now, and 1 were confirmed"), "{}", answer.body);
+    assert!(answer.body.contains("There are 3 rows now, and 1 were confirmed"), "{}", answer.body);
     assert_eq!(statuses(&store), [Status::Dead; 3]);
 }
 

@@ -5,10 +5,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::http::StatusCode;
 use pillarbox_console::{Access, Console, Examination, Examine, Finding, Role, Setting, Source};
+use pillarbox_core::examine::Severity;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::publisher::PublishError;
+use pillarbox_core::store::{NewPause, PauseKind, Upkeep as _};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
+use pillarbox_routes::{Route, Routes};
+use pillarbox_testkit::publishers::{self, MemoryPublisher};
 
 use crate::site::{Site, event, source, write, write_dead};
 
@@ -99,6 +103,30 @@ async fn an_event_is_shown_with_all_there_is_and_without_secrets() {
     let unlinked =
         Site::new(console.trace_link("javascript:{trace_id}")).get(&format!("/s/shop/event/{seq}")).await.body;
     assert!(!unlinked.contains("javascript:"), "{unlinked}");
+}
+
+#[tokio::test]
+async fn a_pending_event_tells_what_it_waits_for() {
+    let store = MemoryStore::new();
+    let routes =
+        Routes::new().route(Route::to(Arc::new(MemoryPublisher::new()), "orders").named("orders").types(["order.*"]));
+    let forwarder = routes.build().expect("valid");
+    let source = source(&store).routes(forwarder.clone());
+    let site = Site::new(Console::new(Access::loopback(Role::Operate)).source(source));
+    write_dead(&store, [event("order.placed").key("k-1")]).await;
+    write(&store, [event("order.paid").key("k-1"), event("stock.sold").key("k-2")]).await;
+    let [head, paid, stock]: [i64; 3] =
+        store.inspect().rows().iter().map(|row| row.seq).collect::<Vec<_>>().try_into().expect("three rows");
+    let page = async |seq: i64| site.get(&format!("/s/shop/event/{seq}")).await.body;
+    let behind = page(paid).await;
+    assert!(behind.contains(&format!(">row {head}</a> of its key, which is DEAD")), "{behind}");
+    assert!(!behind.contains("It waits:"), "neither type nor route is paused: {behind}");
+    assert!(forwarder.pause("orders", "they move"));
+    let behind = page(paid).await;
+    assert!(behind.contains("its route orders is paused: they move"), "{behind}");
+    assert!(!page(head).await.contains("It waits"), "it is DEAD, and waits for a person");
+    let unrouted = page(stock).await;
+    assert!(unrouted.contains("No route takes it") && !unrouted.contains("waits behind"), "{unrouted}");
 }
 
 #[tokio::test]
@@ -204,7 +232,7 @@ async fn a_source_that_is_away_says_why_and_the_others_are_shown() {
     let site = Site::new(console.source(Source::away("billing", "no route to <host>")));
     let dead = site.get("/s/billing/dead").await;
     assert!(
-        dead.status == StatusCode::SERVICE_UNAVAILABLE && dead.body.contains("no route to &lt;host&gt;"),
+        dead.status == StatusCode::SERVICE_UNAVAILABLE && dead.body.contains("No route to &lt;host&gt;"),
         "{}",
         dead.body
     );
@@ -248,10 +276,10 @@ impl Examine for Pinned {
         self.0.fetch_add(1, Ordering::Relaxed);
         let finding = Finding {
             code: "snapshot-pinned".to_owned(),
-            is_severe: true,
+            severity: Severity::Notice,
             cause: "an open transaction keeps old rows".to_owned(),
             evidence: "pid 17 since <1 h>".to_owned(),
-            remedy: "end it".to_owned(),
+            remedy: "run `end`".to_owned(),
             command: Some("select pg_terminate_backend(17)".to_owned()),
         };
         let not_checked = vec![("replication".to_owned(), "the privilege is missing".to_owned())];
@@ -266,7 +294,14 @@ async fn findings_are_shown_and_asked_for_once_a_minute() {
     let site = Site::new(Console::new(Access::loopback(Role::Read)).source(source));
     for _ in 0..3 {
         let page = site.get("/s/shop/doctor").await.body;
-        for part in ["snapshot-pinned", "pid 17 since &lt;1 h&gt;", "end it", "the privilege is missing", "12 checks"] {
+        for part in [
+            "snapshot-pinned",
+            "pid 17 since &lt;1 h&gt;",
+            " notice</span>",
+            "run <code>end</code>",
+            "the privilege is missing",
+            "12 checks",
+        ] {
             assert!(page.contains(part), "{part}: {page}");
         }
     }
@@ -274,4 +309,118 @@ async fn findings_are_shown_and_asked_for_once_a_minute() {
     tokio::time::advance(Duration::from_secs(60)).await;
     site.get("/s/shop/doctor").await;
     assert_eq!(asked.load(Ordering::Relaxed), 2);
+}
+
+/// Whoever is on call reads on the first page, and from the doctor, what this process does not deliver.
+#[tokio::test]
+async fn what_is_paused_is_told_on_the_first_page_and_by_the_doctor() {
+    struct Well;
+    #[async_trait]
+    impl Examine for Well {
+        async fn examine(&self) -> Examination {
+            Examination { healthy: 3, ..Examination::default() }
+        }
+    }
+    let (store, broker) = (MemoryStore::new(), MemoryPublisher::new());
+    broker.answer(publishers::Answer::Fail(PublishError::unavailable("connection refused")));
+    let routes = Routes::new().route(Route::to(Arc::new(broker), "orders").named("orders").types(["order.*"]));
+    let forwarder = routes.route(Route::drop().named("noise")).build().expect("valid");
+    forwarder.begin(Duration::from_millis(1)).await.expect("nobody refuses anything");
+    for number in 0..7 {
+        let pause = NewPause::new(PauseKind::Type, format!("type<{number}>"));
+        store.pause(&pause).await.expect("paused");
+    }
+    let source = Source::of_store("shop", Arc::new(store)).routes(forwarder).examined_by(Well);
+    let site = Site::new(Console::new(Access::loopback(Role::Operate)).source(source));
+    let page = loop {
+        let page = site.get("/s/shop/overview").await.body;
+        if !page.contains("The first figures are on their way") {
+            break page;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    for part in ["Route orders is paused: ", "connection refused", "type type&lt;0&gt;", "and 2 more"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let page = site.get("/s/shop/doctor").await.body;
+    for part in ["route-paused", "source shop, route orders: ", "connection refused", "8 checks"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}
+
+/// An examination is made anew for whoever has seen the last one, and not more often than every five seconds.
+#[tokio::test(start_paused = true)]
+async fn the_doctor_examines_at_once_for_who_has_seen_the_last_examination() {
+    struct Counts(Arc<AtomicUsize>);
+    #[async_trait]
+    impl Examine for Counts {
+        async fn examine(&self) -> Examination {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Examination::default()
+        }
+    }
+    let examined = Arc::new(AtomicUsize::new(0));
+    let source = Source::of_store("shop", Arc::new(MemoryStore::new())).examined_by(Counts(Arc::clone(&examined)));
+    let site = Site::new(Console::new(Access::loopback(Role::Read)).source(source));
+    let count = async |path: &str| {
+        site.get(path).await;
+        examined.load(Ordering::SeqCst)
+    };
+    let page = site.get("/s/shop/doctor").await.body;
+    assert!(page.contains("s/shop/doctor?seen=1\">Examine now"), "{page}");
+    assert_eq!(count("/s/shop/doctor?seen=1").await, 1, "a moment ago");
+    tokio::time::advance(Duration::from_secs(6)).await;
+    assert_eq!(count("/s/shop/doctor").await, 1);
+    assert_eq!(count("/s/shop/doctor?seen=1").await, 2);
+    tokio::time::advance(Duration::from_secs(6)).await;
+    assert_eq!(count("/s/shop/doctor?seen=1").await, 2, "the page that brings itself up to date asks for no other");
+    tokio::time::advance(Duration::from_secs(60)).await;
+    assert_eq!(count("/s/shop/doctor?seen=1").await, 3);
+}
+
+#[tokio::test]
+async fn pauses_are_paged_and_may_be_replaced() {
+    let store = MemoryStore::new();
+    for number in 100..220 {
+        store.pause(&NewPause::new(PauseKind::Type, format!("t{number}"))).await.expect("paused");
+    }
+    let site = Site::open(&store);
+    let mut path = "/s/shop/pauses".to_owned();
+    let mut rows = Vec::new();
+    loop {
+        let page = site.get(&path).await.body;
+        rows.push(page.matches("<code>t").count());
+        let Some((before, _)) = page.split_once("\" rel=\"next\"") else { break };
+        path = format!("/{}", before.rsplit_once("href=\"../../").expect("a link").1);
+    }
+    assert_eq!(rows, [50, 50, 20]);
+    assert_eq!(site.get("/s/shop/pauses?skip=999999").await.status, StatusCode::OK);
+    let token = site.get("/s/shop/pauses").await.field("token").to_owned();
+    let form = format!("kind=type&name=t100&reason=mine&replace=yes&token={token}");
+    assert_eq!(site.post("/s/shop/pause", &form, &[]).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(store.pauses().await.expect("a list")[0].reason.as_deref(), Some("mine"));
+}
+
+#[tokio::test]
+async fn an_address_that_cannot_be_read_is_answered_by_a_page() {
+    let site = Site::open(&MemoryStore::new());
+    for path in ["/s/shop/events?below=x", "/s/shop/doctor?seen=-1", "/s/shop/pauses?skip=many"] {
+        let answer = site.get(path).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}");
+        assert!(answer.body.contains("console.css") && answer.body.contains("is not as this console"), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_has_an_id_and_a_number_in_common_is_told_apart() {
+    let store = MemoryStore::new();
+    write_dead(&store, [event("order.placed").id("2"), event("order.paid").id("x")]).await;
+    let site = Site::open(&store);
+    let seqs: Vec<i64> = store.inspect().rows().iter().map(|row| row.seq).collect();
+    assert_eq!(seqs, [1, 2]);
+    let page = site.get("/s/shop/events?find=2").await;
+    assert!(page.body.contains("event/1\">row 1") && page.body.contains("event/2\">row 2"), "{page:?}");
+    assert_eq!(site.get("/s/shop/events?find=x").await.header("location"), "event/2");
+    assert_eq!(site.get("/s/shop/events?find=1").await.header("location"), "event/1");
+    assert!(site.get("/s/shop/events?find=9").await.body.contains("No event has the id or number"));
 }

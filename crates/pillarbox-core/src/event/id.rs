@@ -1,4 +1,5 @@
 use std::fmt;
+use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
 use ulid::Ulid;
@@ -34,6 +35,15 @@ impl EventId {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// As [`new`](EventId::new): `outbox.delivered(text.parse()?)`.
+impl FromStr for EventId {
+    type Err = InvalidEvent;
+
+    fn from_str(id: &str) -> Result<Self, InvalidEvent> {
+        Self::new(id)
     }
 }
 

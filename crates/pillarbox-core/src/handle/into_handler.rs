@@ -53,7 +53,8 @@ impl<S, H: Signature<S, Form: DeliveryForm>> IntoHandler<S> for H {
     message = "`{Self}` is not a handler of a typed event",
     label = "expected an async function of an event, or of an event and its `Delivery`",
     note = "it takes one argument or two; an object that implements `Handler` is registered with `handle_type` or `handle_all`",
-    note = "what has the attribute `#[handler]` is registered with `handler`"
+    note = "what has the attribute `#[handler]` is registered with `handler`",
+    note = "in `in_transaction` the transaction of the driver is the last argument, by value: `async fn(Event, Delivery, Tx)`"
 )]
 pub trait EventHandler<Shape> {
     /// The route of the events that it handles.

@@ -62,9 +62,14 @@ impl AuditedAction {
     }
 }
 
-/// The text within its limit, each control character replaced: a database may refuse them, and a line of a log ends at one.
+/// The text within its limit, with `…` at the end if it is cut, each control character replaced: a database may refuse them, and a line of a
+/// log ends at one.
 fn bounded(text: &str, characters: usize) -> String {
-    text.chars().take(characters).map(|character| if character.is_control() { ' ' } else { character }).collect()
+    let plain = |character: char| if character.is_control() { ' ' } else { character };
+    match text.char_indices().nth(characters) {
+        None => text.chars().map(plain).collect(),
+        Some(_) => text.chars().take(characters.saturating_sub(1)).map(plain).chain(['…']).collect(),
+    }
 }
 
 /// A row of the audit table.
@@ -93,8 +98,9 @@ mod tests {
     #[test]
     fn texts_of_people_are_cut_and_stay_on_their_line() {
         let action = AuditedAction::new(&"ü".repeat(101), "re\0play\n", &"x".repeat(2_001));
-        assert_eq!((action.who().chars().count(), action.subject().len()), (100, 2_000));
+        assert_eq!((action.who().chars().count(), action.subject().chars().count()), (100, 2_000));
+        assert!(action.subject().ends_with("xx…"), "whoever reads it sees that it is cut");
         assert_eq!(action.action(), "re play ");
-        assert_eq!(AuditedAction::outcome(&"x".repeat(501)).len(), 500);
+        assert_eq!(AuditedAction::outcome(&"x".repeat(501)).chars().count(), 500);
     }
 }

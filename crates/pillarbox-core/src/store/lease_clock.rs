@@ -7,7 +7,7 @@ use super::NodeStatus;
 use crate::clock::Timestamp;
 
 /// The lease to reckon with where no node says how long its own is.
-const USUAL_LEASE: Duration = Duration::from_secs(15);
+pub(super) const USUAL_LEASE: Duration = Duration::from_secs(15);
 /// An old anchor is kept no longer than this.
 const LONGEST_HOLD: Duration = Duration::from_secs(86_400);
 /// The tolerance is this share of the shortest lease: half of the margin with which an owner stops before its lease ends.

@@ -166,6 +166,7 @@ fn unhex(digits: &str) -> Result<Bytes, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row::{FetchedRow, Status};
 
     fn record(payload: Option<Payload>) -> Record {
         let some = |text: &str| Some(text.to_owned());
@@ -208,6 +209,26 @@ mod tests {
             let record = record(payload);
             assert_eq!(Record::from_json(&record.to_json()).expect("is a record"), record);
         }
+    }
+
+    #[test]
+    fn a_record_is_read_as_a_node_reads_its_row() {
+        let bytes = Payload::Binary { content_type: "image/png".into(), bytes: Bytes::from_static(&[0, 255]) };
+        for payload in [Payload::Json(r#"{"a": 1}"#.into()), bytes] {
+            let FetchedRow::Row(row) = record(Some(payload.clone())).to_fetched() else { panic!("it is an event") };
+            assert_eq!(
+                (row.seq, row.attempts, row.replays, row.timed, row.status),
+                (i64::MAX, 3, 4, true, Status::Retry)
+            );
+            let texts = [row.aggregate_id, row.tenant_id, row.key, row.handler, row.locked_by];
+            assert_eq!(
+                texts.map(|text| text.map(String::from)),
+                ["o-1", "\u{1}", "k", "mail", "node!"].map(|text| Some(text.to_owned()))
+            );
+            assert_eq!((&*row.event_type, row.payload), ("order.placed", payload));
+        }
+        let FetchedRow::Broken(broken) = record(None).to_fetched() else { panic!("it has no payload") };
+        assert!(broken.reason.contains("both NULL"), "{}", broken.reason);
     }
 
     #[test]

@@ -61,6 +61,8 @@ pub const PARTITIONS: &str = "count the backlog of the partitions";
 pub const PARTITION_OWNERS: &str = "list the owners of the partitions";
 /// [`Upkeep::blocked`](super::Upkeep::blocked).
 pub const BLOCKED: &str = "list blocked keys";
+/// [`Upkeep::head_of`](super::Upkeep::head_of).
+pub const HEAD_OF: &str = "look for the event that another waits behind";
 /// [`Upkeep::records`](super::Upkeep::records).
 pub const RECORDS: &str = "read an event";
 /// [`Upkeep::states`](super::Upkeep::states).

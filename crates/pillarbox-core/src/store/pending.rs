@@ -77,6 +77,13 @@ impl PendingState {
     }
 }
 
+/// The beginning of the error of an event that no handler takes.
+#[doc(hidden)]
+pub const NO_HANDLER: &str = "no handler is registered for ";
+/// The beginning of the error of an event that no route takes.
+#[doc(hidden)]
+pub const NO_ROUTE: &str = "no route takes ";
+
 /// An event that still has to be delivered. Its payload is in its [`Record`](super::Record).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingEvent {
@@ -112,6 +119,13 @@ pub struct PendingEvent {
 }
 
 impl PendingEvent {
+    /// True if no handler and no route has taken it when it was looked at last: it waits for a release or a configuration that does.
+    #[must_use]
+    pub fn is_unrouted(&self) -> bool {
+        let error = self.last_error.as_deref().filter(|_| self.state == PendingState::Retrying);
+        error.is_some_and(|error| error.starts_with(NO_HANDLER) || error.starts_with(NO_ROUTE))
+    }
+
     /// The node that holds a row, as its column `locked_by` names it; `None` if nobody does, or the holder died.
     #[must_use]
     pub fn holder(locked_by: Option<&str>) -> Option<String> {
@@ -129,6 +143,38 @@ mod tests {
         let holder = PendingEvent::holder;
         assert_eq!([None, Some("?"), Some("!")].map(holder), [None, None, None]);
         assert_eq!([Some("node"), Some("node!")].map(holder), [Some("node".to_owned()), Some("node".to_owned())]);
+    }
+
+    #[test]
+    fn an_event_that_nobody_takes_is_told_by_its_error() {
+        let told = |state, error: Option<&str>| {
+            let last_error = error.map(str::to_owned);
+            PendingEvent { state, last_error, ..event() }.is_unrouted()
+        };
+        assert!(told(PendingState::Retrying, Some("no route takes event type `a`")));
+        assert!(told(PendingState::Retrying, Some("no handler is registered for event type `a`")));
+        assert!(!told(PendingState::Retrying, Some("no route to host")));
+        assert!(!told(PendingState::Retrying, None));
+        assert!(!told(PendingState::New, Some("no route takes event type `a`")), "it was tried again by hand");
+    }
+
+    fn event() -> PendingEvent {
+        PendingEvent {
+            seq: 1,
+            event_id: "e".to_owned(),
+            event_type: "a".to_owned(),
+            aggregate_type: "b".to_owned(),
+            aggregate_id: None,
+            tenant_id: None,
+            key: None,
+            handler: None,
+            state: PendingState::New,
+            attempts: 0,
+            last_error: None,
+            created_at: Timestamp::from_micros(0),
+            due_at: None,
+            held_by: None,
+        }
     }
 
     #[test]

@@ -18,6 +18,16 @@ pub fn missing_tables(names: &[String]) -> String {
     unmigrated(&format!("missing tables: {}", names.join(", ")))
 }
 
+/// Tables or indexes are missing that a migration has made, so that another run would find nothing to do.
+#[must_use]
+pub fn lost(names: &[String]) -> String {
+    format!(
+        "missing: {}, though the tables are of the version that has them; restore what was lost, or make it by its statements, which \
+         `pillarbox migrate --print` prints",
+        names.join(", ")
+    )
+}
+
 /// The table of partitions has no rows.
 #[must_use]
 pub fn no_partitions() -> String {

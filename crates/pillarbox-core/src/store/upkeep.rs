@@ -3,6 +3,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use auto_impl::auto_impl;
 
+use super::lease_clock::USUAL_LEASE;
 use super::recent::status_name;
 use super::{
     AuditEntry, AuditedAction, Counts, DeadEvent, DeadFilter, EventFilter, EventPage, FailedAttempt, InboxConsumer,
@@ -12,10 +13,14 @@ use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::event::{EventId, Payload};
 use crate::ownership::NodeId;
-use crate::row::Status;
+use crate::row::{FetchedRow, RawRow, Status};
 
 /// The error text of a row that was [cancelled](Upkeep::cancel).
 pub const CANCELLED: &str = "cancelled by an operator";
+
+/// The `after` of the first page of a list: rows that other programs insert may have numbers of zero and less. The least number of all is
+/// left out, since some databases do not read it as one of 64 bits.
+pub const FIRST_PAGE: i64 = -i64::MAX;
 
 /// The calls of operators on a store: to look at it, to cancel pending events or try them now, to revive or throw away DEAD ones, to
 /// purge old rows.
@@ -65,6 +70,14 @@ pub trait Upkeep: Send + Sync {
     /// # Behavior
     /// - `blocked_lists_the_heads_that_others_wait_behind`
     async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError>;
+
+    /// The `seq` of the event that the pending one with this `seq` waits behind where its key is kept in order: the first before it, of
+    /// the same key and handler, that waits for another attempt or is DEAD. `None` if there is none, and for rows that are not pending. It
+    /// reads the heads of this key alone.
+    ///
+    /// # Behavior
+    /// - `head_of_tells_what_an_event_waits_behind`
+    async fn head_of(&self, seq: i64) -> Result<Option<i64>, StoreError>;
 
     /// Everything the table holds about one event, whatever its state: a record for each of its rows, ascending by `seq`.
     /// An event has one row, or one for each of its handlers if they have names; without any there is no such event.
@@ -203,8 +216,8 @@ pub trait Upkeep: Send + Sync {
 
     /// Deletes old rows among the next [`Purge::limit`] rows above [`Purge::above`], in one transaction.
     ///
-    /// It reads the table in the order of `seq`, in which rows were also created, and is over when it meets a row created
-    /// within [`Purge::older_than`].
+    /// It reads the table in the order of `seq`, in which rows were also created, and is over when all rows of a step were created, and have
+    /// ended, within [`Purge::older_than`]. Some of them may be: writers stamp rows by clocks of their own.
     ///
     /// # Behavior
     /// - `purge_deletes_ended_rows_older_than_asked`
@@ -212,6 +225,7 @@ pub trait Upkeep: Send + Sync {
     /// - `purge_of_a_key_keeps_the_rows_of_others`
     /// - `purge_keeps_pending_rows_and_other_states`
     /// - `purge_goes_on_where_it_stopped_and_says_when_it_is_over`
+    /// - `purge_goes_on_behind_a_row_that_was_stamped_ahead`
     /// - `purge_of_everything_stops_while_a_node_lives`
     async fn purge(&self, purge: &Purge) -> Result<Purged, StoreError>;
 
@@ -298,6 +312,17 @@ pub struct NodeStatus {
     pub figures: Option<NodeFigures>,
 }
 
+impl NodeStatus {
+    /// True if it lives and is of a release that records no figures: it has had the time to renew its lease, and tells nothing of itself. Such
+    /// a release knows no pauses of operators either.
+    #[must_use]
+    pub fn is_of_an_earlier_release(&self) -> bool {
+        let Some(left) = self.lease_left else { return false };
+        let now = self.expires_at.minus(left);
+        self.figures.is_none() && now.since(self.started_at) > self.lease.unwrap_or(USUAL_LEASE)
+    }
+}
+
 /// The backlog of the partitions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PartitionBacklog {
@@ -374,6 +399,39 @@ impl Record {
         status_name(self.status, self.last_error.as_deref())
     }
 
+    /// The row as a node reads it; a broken one if its columns make no event. It belongs to no partition.
+    #[must_use]
+    pub fn to_fetched(&self) -> FetchedRow {
+        let (payload, payload_bytes, content_type) = match &self.payload {
+            None => (None, None, None),
+            Some(Payload::Json(json)) => (Some(&**json), None, None),
+            Some(Payload::Binary { content_type, bytes }) => (None, Some(&**bytes), Some(&**content_type)),
+        };
+        RawRow {
+            seq: self.seq,
+            timed: self.available_at.is_some(),
+            attempts: self.attempts.into(),
+            replays: Ok(self.replays.cast_unsigned()),
+            event_id: Ok(Some(&self.event_id)),
+            event_type: Ok(Some(&self.event_type)),
+            aggregate_type: Ok(self.aggregate_type.as_deref()),
+            aggregate_id: Ok(self.aggregate_id.as_deref()),
+            tenant_id: Ok(self.tenant_id.as_deref()),
+            ordering_key: Ok(self.ordering_key.as_deref()),
+            handler: Ok(self.handler.as_deref()),
+            headers: Ok(self.headers.as_deref()),
+            payload: Ok(payload),
+            payload_bytes: Ok(payload_bytes),
+            content_type: Ok(content_type.filter(|kind| !kind.is_empty())),
+            status: Ok(Some(self.status.into())),
+            partition: Ok(None),
+            locked_by: Ok(self.locked_by.as_deref()),
+            occurred_at: Ok(self.occurred_at.map(Timestamp::as_micros)),
+            created_at: Ok(Some(self.created_at.as_micros())),
+        }
+        .into_fetched()
+    }
+
     /// True if an operator has [cancelled](Upkeep::cancel) it: it is DONE, and was not delivered since.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
@@ -390,7 +448,7 @@ pub struct Purge {
     pub older_than: Duration,
     /// Only rows of this key: the ordering key, or the aggregate id where a row has none. `None` for any.
     pub key: Option<String>,
-    /// The `seq` at which the step begins, exclusive. Zero begins with the oldest row.
+    /// The `seq` at which the step begins, exclusive. [`FIRST_PAGE`] begins with the oldest row.
     pub above: i64,
     /// The maximum number of rows to look at, and so to delete.
     pub limit: usize,
@@ -400,7 +458,7 @@ impl Purge {
     /// The first step, which looks at up to `limit` rows of any key from the bottom of the table.
     #[must_use]
     pub const fn new(what: Purgeable, older_than: Duration, limit: usize) -> Self {
-        Self { what, older_than, key: None, above: 0, limit }
+        Self { what, older_than, key: None, above: FIRST_PAGE, limit }
     }
 }
 

@@ -15,7 +15,8 @@ use crate::store::RowId;
     message = "a transaction cannot be begun on `{Self}`",
     label = "not a pool or client that Pillarbox knows",
     note = "pass a reference to the pool, `outbox.begin(&pool)`, or to a client, `outbox.begin(&mut client)`",
-    note = "pools are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite`, `tokio-postgres`, `mysql-async`, `sea-orm-postgres`, `sea-orm-mysql`, `sea-orm-sqlite`, `diesel-postgres`, `diesel-sqlite`, `diesel-async-postgres`, `diesel-async-mysql` or `rusqlite`"
+    note = "pools are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite`, `tokio-postgres`, `mysql-async`, `sea-orm-postgres`, `sea-orm-mysql`, `sea-orm-sqlite`, `diesel-postgres`, `diesel-sqlite`, `diesel-async-postgres`, `diesel-async-mysql` or `rusqlite`",
+    note = "another major version of a driver has other types, which are not known: `cargo tree --duplicates` shows both"
 )]
 pub trait Begin<M>: Send {
     /// The driver's transaction.

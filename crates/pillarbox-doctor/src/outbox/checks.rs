@@ -2,8 +2,24 @@ use pillarbox_core::examine::Check;
 use pillarbox_core::examine::Severity::{Critical, Warning};
 
 /// The checks that all stores have in common.
-pub const ALL: &[&Check] =
-    &[&UNREACHABLE, &UNFINISHED, &CLOCK, &SCHEMA, &NO_NODE, &LEASE_ENDED, &UNOWNED, &LATE, &DEAD, &BLOCKED, &HELD];
+pub const ALL: &[&Check] = &[
+    &UNREACHABLE,
+    &UNFINISHED,
+    &CLOCK,
+    &SERVER,
+    &SCHEMA,
+    &NO_NODE,
+    &EARLIER,
+    &OVERDUE,
+    &LEASE_ENDED,
+    &UNOWNED,
+    &LATE,
+    &UNROUTED,
+    &PAUSED,
+    &DEAD,
+    &BLOCKED,
+    &HELD,
+];
 
 pub(crate) static UNREACHABLE: Check = Check {
     code: "database-unreachable",
@@ -26,12 +42,19 @@ pub(super) static CLOCK: Check = Check {
     cause: "The clock of this host and that of the database differ: the times in events are wrong, and delays that a writer computes by its own clock end at another time. Leases are not concerned.",
     remedy: "Synchronise both hosts by NTP. Delay events by a duration, which the database's clock counts.",
 };
+pub(super) static SERVER: Check = Check {
+    code: "server-unsuitable",
+    severity: Critical,
+    healthy: "the server and its tables have what deliveries depend on",
+    cause: "The database speaks the protocol and lacks something that deliveries depend on, or keeps the tables in a way that rows cannot be told apart or are read too early: no node starts.",
+    remedy: "Use a server, and tables, as docs/scaling.md says.",
+};
 pub(super) static SCHEMA: Check = Check {
     code: "schema-version",
     severity: Critical,
     healthy: "the tables are of a version that this release runs on",
     cause: "The tables are missing, older than this release needs, or newer than it knows: nodes of this release do not start.",
-    remedy: "Run `pillarbox migrate` beside running nodes; for newer tables, upgrade Pillarbox. See docs/upgrading.md.",
+    remedy: "Run `pillarbox migrate` beside running nodes; for newer tables, upgrade Pillarbox. See docs/upgrading.md. What was lost is restored, or made by its statements from `pillarbox migrate --print`.",
 };
 pub(super) static NO_NODE: Check = Check {
     code: "no-node",
@@ -39,6 +62,20 @@ pub(super) static NO_NODE: Check = Check {
     healthy: "a node is alive",
     cause: "No node delivers from this table: none was started, it cannot join, or all have died.",
     remedy: "Start a service with handlers or a relay. Where another program reads the table, `--ignore no-node`.",
+};
+pub(super) static EARLIER: Check = Check {
+    code: "node-of-an-earlier-release",
+    severity: Warning,
+    healthy: "no living node is of a release that records no figures",
+    cause: "Nodes of two releases run side by side, as during a rolling upgrade. What the later one has added does not hold for the earlier: its nodes go on with types and handlers that are paused.",
+    remedy: "Finish the upgrade: replace the nodes that the evidence names. See docs/upgrading.md.",
+};
+pub(super) static OVERDUE: Check = Check {
+    code: "renewal-overdue",
+    severity: Warning,
+    healthy: "every node renews its lease in time",
+    cause: "A node has missed the renewals of its lease: it has died or stands still, or cannot reach or write to the database. When its lease ends, another node takes over.",
+    remedy: "Look into the log and `/health/ready` of that node: a full disk, a lock, a connection that was cut, or a process that was stopped.",
 };
 pub(super) static LEASE_ENDED: Check = Check {
     code: "lease-ended",
@@ -58,8 +95,22 @@ pub(super) static LATE: Check = Check {
     code: "events-late",
     severity: Warning,
     healthy: "due events are delivered in time",
-    cause: "Due events wait longer than the threshold: too few workers, a slow handler, a limit, a paused route, a blocked key, or no node.",
+    cause: "Due events wait longer than the threshold: no node, a paused route, type or handler, a blocked key, a slow handler, a limit, or too few workers.",
     remedy: "See the first rows of docs/operating.md: other findings of this report, `handler.busy`, `handler.limited` and `route.paused` tell which it is.",
+};
+pub(super) static UNROUTED: Check = Check {
+    code: "events-unrouted",
+    severity: Warning,
+    healthy: "no event waits for a handler or a route that takes it",
+    cause: "No handler and no route takes these events: a writer is newer than what delivers, a route or a handler was removed, or a type is mistyped.",
+    remedy: "Add a handler or a route for the types that the evidence names, or mend the writer. Until then they are looked at again every 30 s; a day after they were written they go DEAD (`dispatch.unroutable_dead_after`), where they can be replayed.",
+};
+pub(super) static PAUSED: Check = Check {
+    code: "paused",
+    severity: Warning,
+    healthy: "no event is held by a pause",
+    cause: "Operators have paused event types or handlers, and due events wait for them to be resumed.",
+    remedy: "`pillarbox pauses` tells who has paused them and why. Once the reason is gone: `pillarbox resume`.",
 };
 pub(super) static DEAD: Check = Check {
     code: "dead-events",
@@ -73,7 +124,7 @@ pub(super) static BLOCKED: Check = Check {
     severity: Warning,
     healthy: "no key is blocked",
     cause: "In mode partitioned, later events of a key wait behind one that has failed.",
-    remedy: "`pillarbox keys blocked` shows each with its error; replay or discard the event. To let others pass as a rule: `failing_key`.",
+    remedy: "`pillarbox keys blocked` shows each with its error: mend its cause, such as a paused route or target of this report, and those that wait for another attempt go on by themselves. Else replay or discard one that is DEAD (`pillarbox dead`), and try one that waits for another attempt at once, or cancel it (`pillarbox pending`). To let others pass as a rule: `failing_key`.",
 };
 pub(super) static HELD: Check = Check {
     code: "event-held",

@@ -4,12 +4,13 @@ mod checks;
 mod clock;
 mod nodes;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::examine::{Check, Checked};
-use pillarbox_core::store::{PendingFilter, Store};
+use pillarbox_core::examine::{Check, Checked, Judgement};
+use pillarbox_core::store::{Blocked, FIRST_PAGE, Pause, PendingFilter, PendingState, Store, refusal};
 use tokio::time::timeout;
 
 pub use checks::ALL;
@@ -20,8 +21,14 @@ use nodes::Fleet;
 
 /// Pending events that are looked at, the oldest first.
 const PENDING: usize = 100;
+/// Pending events that have failed or were deferred that are looked at, those written first.
+const RETRYING: usize = 1000;
+/// Event types that are named.
+const TYPES: usize = 5;
 /// Blocked keys that are looked at.
 const BLOCKED: usize = 5;
+/// Pauses that are named.
+const PAUSES: usize = 5;
 
 /// Examines an outbox through a view of its store.
 pub(crate) async fn examine(doctor: &Doctor, store: &Arc<dyn Store>, results: &mut Vec<Checked>) {
@@ -30,7 +37,18 @@ pub(crate) async fn examine(doctor: &Doctor, store: &Arc<dyn Store>, results: &m
         return;
     };
     if common(doctor, &*view, results).await {
-        results.extend(view.examine(&doctor.thresholds).await);
+        // Where a part was lost, a migration is no remedy.
+        let is_current = !results.iter().any(|checked| {
+            checked.check == &checks::SCHEMA && matches!(checked.judgement, Judgement::Found { command: Some(_), .. })
+        });
+        let found = view.examine(&doctor.thresholds).await;
+        // Tables of another version have other indexes, and to create those of this release by hand would be wrong.
+        results.extend(found.into_iter().map(|checked| match checked.check {
+            check if !is_current && check.code.ends_with("-index-missing") => {
+                check.not_checked("the tables are of another version; migrate them first")
+            }
+            _ => checked,
+        }));
     }
     view.close().await;
 }
@@ -53,7 +71,9 @@ async fn common<S: Store + ?Sized>(doctor: &Doctor, store: &S, results: &mut Vec
     checkup.clock(results).await;
     checkup.schema(results).await;
     let fleet = checkup.fleet(results).await;
-    checkup.backlog(results).await;
+    checkup.backlog(fleet.as_ref(), results).await;
+    checkup.unrouted(results).await;
+    checkup.paused(results).await;
     checkup.blocked(fleet.as_ref(), results).await;
     checkup.held(fleet.as_ref(), results).await;
     true
@@ -87,23 +107,36 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
 
     async fn schema(&self, results: &mut Vec<Checked>) {
         let limit = self.doctor.statement_limit + Duration::from_millis(500);
-        results.push(match timeout(limit, self.store.check()).await {
-            Ok(Ok(())) => checks::SCHEMA.healthy(),
+        let both: [&'static Check; 2] = [&checks::SERVER, &checks::SCHEMA];
+        match timeout(limit, self.store.check()).await {
+            Ok(Ok(())) => results.extend(both.map(Check::healthy)),
             Ok(Err(error)) if error.kind() == StoreErrorKind::Schema => {
-                checks::SCHEMA.found(error.to_string()).with_command("pillarbox migrate")
+                results.push(checks::SERVER.not_checked("the tables are not those of this release"));
+                let (found, text) = (checks::SCHEMA.found(error.to_string()), error.to_string());
+                let mends = text.contains(refusal::MIGRATE);
+                results.push(if mends { found.with_command("pillarbox migrate") } else { found });
             }
-            Ok(Err(error)) => checks::SCHEMA.not_checked(error.to_string()),
-            Err(_elapsed) => checks::SCHEMA.not_checked(format!("no answer within {limit:?}")),
-        });
+            Ok(Err(error)) if error.kind() == StoreErrorKind::Config => {
+                results.push(checks::SERVER.found(error.to_string()));
+                results.push(checks::SCHEMA.not_checked("the server or its tables are not suitable"));
+            }
+            Ok(Err(error)) => results.extend(both.map(|check| check.not_checked(error.to_string()))),
+            Err(_elapsed) => {
+                results.extend(both.map(|check| check.not_checked(format!("no answer within {limit:?}"))));
+            }
+        }
     }
 
     /// Judges the nodes, and returns them for other checks.
     async fn fleet(&self, results: &mut Vec<Checked>) -> Option<Fleet> {
-        let judged: [&'static Check; 3] = [&checks::NO_NODE, &checks::LEASE_ENDED, &checks::UNOWNED];
+        let judged: [&'static Check; 5] =
+            [&checks::NO_NODE, &checks::EARLIER, &checks::OVERDUE, &checks::LEASE_ENDED, &checks::UNOWNED];
         match self.ask(self.store.nodes()).await {
             Ok(nodes) => {
                 let fleet = Fleet::new(nodes);
                 results.push(checks::NO_NODE.judge(fleet.nobody()));
+                results.push(checks::EARLIER.judge(fleet.earlier()));
+                results.push(checks::OVERDUE.judge(fleet.overdue()));
                 results.push(checks::LEASE_ENDED.judge(fleet.ended()));
                 results.push(checks::UNOWNED.judge(fleet.unowned()));
                 Some(fleet)
@@ -115,23 +148,68 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
         }
     }
 
-    async fn backlog(&self, results: &mut Vec<Checked>) {
+    async fn backlog(&self, fleet: Option<&Fleet>, results: &mut Vec<Checked>) {
         match self.ask(self.store.backlog()).await {
             Ok(backlog) => {
                 let limits = &self.doctor.thresholds;
                 let late = backlog.oldest_due.filter(|age| *age >= limits.lag_after);
                 let seconds = |age: Duration| Duration::from_secs(age.as_secs());
                 results.push(checks::LATE.judge(late.map(|age| {
-                    format!("{} events are due; the oldest has waited for {:?}", backlog.due, seconds(age))
+                    let nodes = fleet.map(|fleet| format!("; {}", fleet.work())).unwrap_or_default();
+                    format!("due events: {}; the oldest has waited for {:?}{nodes}", backlog.due, seconds(age))
                 })));
                 let dead = backlog.dead > 0 && backlog.dead >= limits.dead;
-                results.push(checks::DEAD.judge(dead.then(|| format!("{} events are DEAD", backlog.dead))));
+                results.push(checks::DEAD.judge(dead.then(|| format!("DEAD events: {}", backlog.dead))));
             }
             Err(reason) => {
                 let both = [&checks::LATE, &checks::DEAD].map(|check| check.not_checked(reason.clone()));
                 results.extend(both);
             }
         }
+    }
+
+    /// Looks for events that nobody takes among the oldest that are tried again, without their payloads.
+    async fn unrouted(&self, results: &mut Vec<Checked>) {
+        let retrying = PendingFilter::new().state(PendingState::Retrying);
+        results.push(match self.ask(self.store.pending(&retrying, FIRST_PAGE, RETRYING)).await {
+            Ok(retrying) => {
+                let unrouted: Vec<_> = retrying.iter().filter(|event| event.is_unrouted()).collect();
+                let types: BTreeSet<&str> = unrouted.iter().map(|event| event.event_type.as_str()).collect();
+                let names: Vec<String> = types.iter().take(TYPES).map(|name| format!("`{name}`")).collect();
+                let others =
+                    if types.len() > TYPES { format!(" and {} others", types.len() - TYPES) } else { String::new() };
+                let least = if retrying.len() == RETRYING { "at least " } else { "" };
+                let evidence = unrouted.first().map(|first| {
+                    let error = first.last_error.as_deref().unwrap_or_default();
+                    let (count, names) = (unrouted.len(), names.join(", "));
+                    format!("events: {least}{count}, of type {names}{others}; the first is row {}: {error}", first.seq)
+                });
+                checks::UNROUTED.judge(evidence)
+            }
+            Err(reason) => checks::UNROUTED.not_checked(reason),
+        });
+    }
+
+    async fn paused(&self, results: &mut Vec<Checked>) {
+        let pauses = match self.ask(self.store.pauses()).await {
+            Ok(pauses) if pauses.is_empty() => return results.push(checks::PAUSED.healthy()),
+            Ok(pauses) => pauses,
+            Err(reason) => return results.push(checks::PAUSED.not_checked(reason)),
+        };
+        results.push(match self.ask(self.store.count_paused()).await {
+            Ok(0) => checks::PAUSED.healthy(),
+            Ok(due) => {
+                let names = pauses
+                    .iter()
+                    .take(PAUSES)
+                    .map(|Pause { kind, name, since, .. }| format!("the {kind} {name} is paused since {since}"));
+                let more = pauses.len().saturating_sub(PAUSES);
+                let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+                let names: Vec<String> = names.collect();
+                checks::PAUSED.found(format!("due events that are held: {due}; {}{more}", names.join("; ")))
+            }
+            Err(reason) => checks::PAUSED.not_checked(reason),
+        });
     }
 
     /// Only in mode `partitioned` do later events wait.
@@ -144,13 +222,19 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
             results.push(checks::BLOCKED.healthy());
             return;
         }
-        results.push(match self.ask(self.store.blocked(0, BLOCKED)).await {
+        results.push(match self.ask(self.store.blocked(FIRST_PAGE, BLOCKED)).await {
             Ok(heads) => {
                 let all: Vec<String> = heads
                     .iter()
                     .map(|head| {
-                        let state = if head.dead { "DEAD" } else { "waits for another attempt" };
-                        format!("row {} is {state} after {} attempts, {} wait", head.seq, head.attempts, head.waiting)
+                        let state = if head.dead { "is DEAD" } else { "waits for another attempt" };
+                        let Blocked { seq, attempts, waiting, .. } = head;
+                        let attempts = match attempts {
+                            0 => "without an attempt that counts".to_owned(),
+                            1 => "after 1 attempt".to_owned(),
+                            attempts => format!("after {attempts} attempts"),
+                        };
+                        format!("row {seq} {state} {attempts}, and behind it: {waiting}")
                     })
                     .collect();
                 checks::BLOCKED.judge((!all.is_empty()).then(|| all.join("; ")))
@@ -162,7 +246,7 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
     /// Rows name their holder in mode `multi_node`, and in the others where an attempt was announced.
     async fn held(&self, fleet: Option<&Fleet>, results: &mut Vec<Checked>) {
         let all = PendingFilter::new();
-        let pending = self.ask(self.store.pending(&all, 0, PENDING)).await;
+        let pending = self.ask(self.store.pending(&all, FIRST_PAGE, PENDING)).await;
         let now = self.ask(self.store.now()).await;
         results.push(match (pending, now) {
             (Ok(pending), Ok(now)) => {

@@ -43,6 +43,39 @@ impl Fleet {
         })
     }
 
+    /// The evidence of nodes of a release that records no figures.
+    pub(super) fn earlier(&self) -> Option<String> {
+        let earlier = self.living().filter(|node| node.is_of_an_earlier_release());
+        named(earlier.map(|node| node.node.as_str().to_owned()).collect())
+    }
+
+    /// The evidence of nodes that have missed renewals: each renews a third of its lease after the last time.
+    pub(super) fn overdue(&self) -> Option<String> {
+        let missed = |node: &&NodeStatus| match (node.lease_left, node.lease) {
+            (Some(left), Some(lease)) => left < lease / 2,
+            _ => false,
+        };
+        let missed: Vec<String> = self
+            .living()
+            .filter(missed)
+            .map(|node| format!("{} until {} unless it renews", node.node.as_str(), node.expires_at))
+            .collect();
+        named(missed)
+    }
+
+    /// What the living nodes do, in words.
+    pub(super) fn work(&self) -> String {
+        let figures: Vec<_> = self.living().filter_map(|node| node.figures.as_ref()).collect();
+        let (busy, queued) = figures
+            .iter()
+            .fold((0, 0), |(busy, queued), figures| (busy + u64::from(figures.busy), queued + figures.queued));
+        let nodes = self.living().count();
+        if figures.is_empty() {
+            return format!("living nodes: {nodes}");
+        }
+        format!("living nodes: {nodes}; calls that run: {busy}; events in the memory of nodes: {queued}")
+    }
+
     /// The evidence of nodes that died and were not cleared away.
     pub(super) fn ended(&self) -> Option<String> {
         let ended: Vec<String> = self
@@ -51,8 +84,7 @@ impl Fleet {
             .filter(|node| node.lease_left.is_none())
             .map(|node| format!("{} until {}", node.node.as_str(), node.expires_at))
             .collect();
-        let more = if ended.len() > NAMED { format!(", and {} more", ended.len() - NAMED) } else { String::new() };
-        (!ended.is_empty()).then(|| format!("{}{more}", ended[..ended.len().min(NAMED)].join(", ")))
+        named(ended)
     }
 
     /// The evidence of partitions that no living node owns, in the modes in which events are delivered by their owner.
@@ -69,6 +101,14 @@ impl Fleet {
             )
         })
     }
+}
+
+/// The first of them; `None` if there are none.
+fn named(mut all: Vec<String>) -> Option<String> {
+    let more = all.len().saturating_sub(NAMED);
+    all.truncate(NAMED);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    (!all.is_empty()).then(|| format!("{}{more}", all.join(", ")))
 }
 
 #[cfg(test)]
@@ -102,6 +142,34 @@ mod tests {
         let left = unowned(vec![node("a", Mode::Partitioned, true, 200), node("b", Mode::Partitioned, false, 56)]);
         assert!(left.as_ref().is_some_and(|text| text.contains("56 belong to no living node")), "{left:?}");
         assert!(unowned(vec![node("a", Mode::SingleNode, true, 0)]).is_some());
+    }
+
+    #[test]
+    fn a_node_that_has_renewed_and_tells_no_figures_is_of_an_earlier_release() {
+        let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
+        let started = |seconds: i64, figures: bool| NodeStatus {
+            started_at: at(seconds),
+            expires_at: at(109),
+            figures: figures.then(Default::default),
+            ..node("a", Mode::MultiNode, true, 0)
+        };
+        assert_eq!(Fleet::new(vec![started(90, false), started(50, true)]).earlier(), None, "it has just begun");
+        assert_eq!(Fleet::new(vec![started(84, false)]).earlier().as_deref(), Some("a"));
+        let ended = NodeStatus { lease_left: None, ..started(50, false) };
+        assert_eq!(Fleet::new(vec![ended]).earlier(), None);
+    }
+
+    #[test]
+    fn a_node_that_has_missed_a_renewal_is_told_before_its_lease_ends() {
+        let left = |seconds: u64| NodeStatus {
+            lease_left: Some(Duration::from_secs(seconds)),
+            lease: Some(Duration::from_secs(15)),
+            ..node("a", Mode::MultiNode, true, 0)
+        };
+        assert_eq!(Fleet::new(vec![left(8), left(15)]).overdue(), None, "a third goes by between two renewals");
+        let told = Fleet::new(vec![left(8), left(7)]).overdue();
+        assert!(told.is_some_and(|text| text.starts_with("a until") && text.ends_with("unless it renews")));
+        assert_eq!(Fleet::new(vec![node("a", Mode::MultiNode, false, 0)]).overdue(), None, "its lease has ended");
     }
 
     #[test]

@@ -3,5 +3,5 @@
 pub mod bytes;
 mod duration;
 
-pub(super) use duration::parse;
 pub use duration::{if_given, is_duration, never_if_given, or_never, span};
+pub(super) use duration::{parse, written};

@@ -4,7 +4,7 @@ use std::time::Duration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::notation::parse;
+use super::notation::{parse, written};
 
 /// The fate of an event that no handler takes. Either way a warning or an error in the log names its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Serialize for Unroutable {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Dead => serializer.serialize_str("dead"),
-            Self::Park(delay) => serializer.collect_str(&format_args!("park {}", humantime::format_duration(*delay))),
+            Self::Park(delay) => serializer.collect_str(&format_args!("park {}", written(*delay))),
         }
     }
 }

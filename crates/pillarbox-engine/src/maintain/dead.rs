@@ -1,6 +1,6 @@
 use pillarbox_core::error::StoreError;
 use pillarbox_core::row::Status;
-use pillarbox_core::store::{DeadEvent, DeadFilter, Record, Upkeep};
+use pillarbox_core::store::{DeadEvent, DeadFilter, FIRST_PAGE, Record, Upkeep};
 
 use crate::queue::Intake;
 
@@ -62,7 +62,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
         after: Option<i64>,
         limit: usize,
     ) -> Result<Vec<DeadEvent>, StoreError> {
-        self.store.dead(filter, after.unwrap_or(0), limit).await
+        self.store.dead(filter, after.unwrap_or(FIRST_PAGE), limit).await
     }
 
     /// Counts the events that match, each once for every handler that gave it up.

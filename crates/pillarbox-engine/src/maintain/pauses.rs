@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::store::{NewPause, Pause, PauseChange, PauseKind, Upkeep, operation};
+use pillarbox_core::store::{EventFilter, NewPause, Pause, PauseChange, PauseKind, Upkeep, operation};
 
 use crate::queue::Intake;
 
@@ -89,6 +89,19 @@ impl<'a, S: Upkeep + ?Sized> Pauses<'a, S> {
     /// The database's.
     pub async fn list(&self) -> Result<Vec<Pause>, StoreError> {
         self.store.pauses().await
+    }
+
+    /// True if an event among the newest rows has this type, or is for this handler: for a word of warning, since any name may be paused.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn is_known(&self, kind: PauseKind, name: &str) -> Result<bool, StoreError> {
+        let mut filter = EventFilter::new();
+        match kind {
+            PauseKind::Type => filter.attributes.event_type = Some(name.to_owned()),
+            PauseKind::Handler => filter.attributes.handler = Some(name.to_owned()),
+        }
+        Ok(!self.store.recent(&filter, None, 1).await?.events.is_empty())
     }
 
     /// Pauses an event type, named exactly. One that is paused already gets this note.

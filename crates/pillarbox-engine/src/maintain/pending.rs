@@ -1,6 +1,6 @@
 use pillarbox_core::error::StoreError;
 use pillarbox_core::row::Status;
-use pillarbox_core::store::{PendingEvent, PendingFilter, PendingState, Record, Upkeep};
+use pillarbox_core::store::{FIRST_PAGE, PendingEvent, PendingFilter, PendingState, Record, Upkeep};
 
 use crate::queue::Intake;
 
@@ -64,7 +64,7 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
         after: Option<i64>,
         limit: usize,
     ) -> Result<Vec<PendingEvent>, StoreError> {
-        self.store.pending(filter, after.unwrap_or(0), limit.min(MOST_LISTED)).await
+        self.store.pending(filter, after.unwrap_or(FIRST_PAGE), limit.min(MOST_LISTED)).await
     }
 
     /// Counts the events that match, each once for every handler that it waits for. It reads all pending rows.

@@ -86,11 +86,11 @@ impl Failed {
         }
     }
 
-    /// A row that makes no event.
+    /// A row that makes no event. Whatever stands in its columns may be what is wrong with it, so only an id that could be one is told.
     pub(crate) fn broken(row: &BrokenRow, error: String) -> Self {
         Self {
             seq: row.seq,
-            id: None,
+            id: EventId::new(row.event_id.as_str()).ok(),
             event_type: "".into(),
             handler: None,
             trace_id: None,

@@ -11,6 +11,10 @@ use crate::observe::Role;
 /// The shortest time after which a task counts as stuck, however short the lease is.
 const SHORTEST_PATIENCE: Duration = Duration::from_secs(5);
 
+/// The time by which a wait for the database may be longer. Stores end each call by themselves, after half a minute, so one that lasts longer
+/// is not the database's fault.
+const LONGEST_CALL: Duration = Duration::from_secs(60);
+
 /// A call that runs for less is not displayed.
 const WORTH_TELLING: Duration = Duration::from_secs(1);
 
@@ -20,7 +24,7 @@ const WORTH_TELLING: Duration = Duration::from_secs(1);
 /// |---|---|---|
 /// | delivers, stands by, or only writes | yes | yes |
 /// | joins, for the first time or anew after its lease was lost | yes | no |
-/// | gets errors from the database, and tries again | yes | no |
+/// | gets errors from the database, or no answer, and tries again | yes | no |
 /// | has all its workers in slow calls: see [`Problem::Stalled`] | yes | no |
 /// | is shutting down | yes | no |
 /// | is stuck: see [`Problem::Stuck`] | no | no |
@@ -51,6 +55,9 @@ pub struct Health {
     pub abandoned_calls: usize,
     /// The problems that it has; empty if it has none.
     pub problems: Vec<Problem>,
+    /// The last answer of the database to a task that gets errors from it, at most 500 characters; `None` if none does. It holds no
+    /// credentials, but names of servers, tables and users: it is not displayed.
+    pub last_error: Option<String>,
 }
 
 /// A problem of an outbox.
@@ -77,8 +84,11 @@ pub enum Problem {
     /// [`slow_after`](crate::config::DispatchConfig::slow_after), a minute by default: no other event is delivered meanwhile. The
     /// log names handler, event type and id of each such call.
     Stalled,
-    /// A task has been waiting for an answer of the database, or overslept, for longer than a lease, and at least five
-    /// seconds. Nothing more can be said for sure: the database is silent, or the process has no time for its tasks.
+    /// A task has been waiting for an answer of the database for longer than a lease, and at least five seconds: a lock on its tables, or
+    /// a server that says nothing. The call ends by itself with an error, and is tried again.
+    Unanswered,
+    /// A task has overslept by more than a lease, and at least five seconds, or has been waiting for the database for a minute more than
+    /// that, though each call ends before: the process has no time for its tasks.
     Stuck,
 }
 
@@ -106,20 +116,25 @@ impl Health {
             (share, Problem::CannotShare),
         ];
         let states = states.map(|(each, problem)| (LoopHealth::state(each), problem));
-        let [_, (look, _), (settle, _), (renewal, _), _] = states;
+        let [_, (look, _), (settle, _), (renewal, _), _] = &states;
+        let errors = states.iter().filter_map(|(state, _)| state.error.as_ref());
+        let last_error = errors.max_by_key(|(at, _)| *at).map(|(_, error)| (**error).to_owned());
         let own = match role {
             Role::Stopped => Some(Problem::Stopped),
             _ if stopping => Some(Problem::Stopping),
             Role::Joining => Some(Problem::NotJoined),
             Role::Standby { .. } | Role::Active { .. } | Role::Writing => None,
         };
-        let failing = states.iter().filter(|(state, _)| state.failing).map(|(_, problem)| *problem);
+        let failing = states.iter().filter(|(state, _)| state.error.is_some()).map(|(_, problem)| *problem);
         let patience = lease.max(SHORTEST_PATIENCE);
         let stuck = states.iter().any(|(state, _)| state.is_stuck(now, patience)).then_some(Problem::Stuck);
+        let unanswered =
+            states.iter().any(|(state, _)| state.is_unanswered(now, patience)).then_some(Problem::Unanswered);
         let stalled = busy.is_stalled.then_some(Problem::Stalled);
         let ago = |at: Instant| now.saturating_duration_since(at);
         Self {
-            problems: own.into_iter().chain(failing).chain(stalled).chain(stuck).collect(),
+            problems: own.into_iter().chain(failing).chain(stalled).chain(unanswered).chain(stuck).collect(),
+            last_error,
             last_look: look.answered.map(ago),
             last_renewal: renewal.answered.map(ago),
             oldest_verdict: settle.wanted.map(ago),
@@ -135,8 +150,13 @@ impl State {
     fn is_stuck(&self, now: Instant, patience: Duration) -> bool {
         match self.phase {
             Phase::Resting => false,
-            Phase::Asking(since) | Phase::Sleeping(since) => now.saturating_duration_since(since) > patience,
+            Phase::Asking(since) => now.saturating_duration_since(since) > patience + LONGEST_CALL,
+            Phase::Sleeping(latest) => now.saturating_duration_since(latest) > patience,
         }
+    }
+
+    fn is_unanswered(&self, now: Instant, patience: Duration) -> bool {
+        matches!(self.phase, Phase::Asking(since) if now.saturating_duration_since(since) > patience)
     }
 }
 
@@ -174,6 +194,7 @@ impl fmt::Display for Problem {
             Self::CannotRenew => "cannot renew the lease",
             Self::CannotShare => "cannot share partitions",
             Self::Stalled => "all workers are in slow calls",
+            Self::Unanswered => "has had no answer of the database for longer than a lease",
             Self::Stuck => "stuck",
         })
     }
@@ -181,6 +202,8 @@ impl fmt::Display for Problem {
 
 #[cfg(test)]
 mod tests {
+    use pillarbox_core::error::{StoreError, StoreErrorKind};
+
     use super::*;
 
     const LEASE: Duration = Duration::from_secs(15);
@@ -207,10 +230,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_beat_is_stuck_when_it_waits_or_oversleeps_for_longer_than_a_lease() {
+    async fn a_loop_is_stuck_when_it_oversleeps_or_waits_for_longer_than_any_call() {
         let loops = Loops::default();
         let hour = Duration::from_secs(3600);
-        let asking = loops.settle.ask(std::future::pending::<Result<(), ()>>());
+        let asking = loops.settle.ask(std::future::pending::<Result<(), StoreError>>());
         let sleeping = loops.look.until(Instant::now() + hour, std::future::pending::<()>());
         tokio::pin!(asking, sleeping);
         let both = async { tokio::join!(asking, sleeping) };
@@ -221,7 +244,11 @@ mod tests {
         assert!(now.is_ready() && now.oldest_verdict == Some(LEASE), "{now}");
         wait(Duration::from_millis(1)).await;
         let now = health(&loops, Role::Writing);
-        assert_eq!(now.problems, [Problem::Stuck], "{now}");
+        assert_eq!(now.problems, [Problem::Unanswered], "{now}");
+        assert!(now.is_alive() && !now.is_ready(), "a restart makes no database answer: {now}");
+        wait(LONGEST_CALL).await;
+        let now = health(&loops, Role::Writing);
+        assert_eq!(now.problems, [Problem::Unanswered, Problem::Stuck], "{now}");
         assert!(!now.is_alive());
         loops.settle.clear();
         assert!(health(&loops, Role::Writing).is_ready(), "the other sleeps for an hour");
@@ -242,13 +269,32 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn the_newest_of_several_errors_is_told() {
+        let loops = Loops::default();
+        let fails = async |of: &LoopHealth, why: &str| {
+            let refused = StoreError::new(StoreErrorKind::Unavailable, "fetch", why.to_owned());
+            let failed: Result<(), StoreError> = of.ask(async { Err(refused) }).await;
+            assert!(failed.is_err());
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            health(&loops, Role::Joining).last_error.unwrap_or_default()
+        };
+        assert!(fails(&loops.join, "connection refused").await.contains("connection refused"));
+        assert!(fails(&loops.lease, "password").await.contains("password"));
+        assert!(fails(&loops.look, "too many").await.contains("too many"));
+        assert!(fails(&loops.join, "password").await.contains("password"));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn it_displays_as_one_line() {
         let loops = Loops::default();
         loops.lease.begin(Instant::now());
-        let failed: Result<(), ()> = loops.look.ask(async { Err(()) }).await;
+        let refused = StoreError::new(StoreErrorKind::Unavailable, "fetch", "password authentication failed");
+        let failed: Result<(), StoreError> = loops.look.ask(async { Err(refused) }).await;
         assert!(failed.is_err());
         tokio::time::sleep(Duration::from_millis(1500)).await;
-        let line = health(&loops, Role::Joining).to_string();
-        assert_eq!(line, "joining; last renewal 1.5s ago; not joined; cannot read the table");
+        let health = health(&loops, Role::Joining);
+        let line = "joining; last renewal 1.5s ago; not joined; cannot read the table";
+        assert_eq!(health.to_string(), line, "a page for everybody tells no more");
+        assert!(health.last_error.is_some_and(|error| error.contains("password authentication failed")));
     }
 }

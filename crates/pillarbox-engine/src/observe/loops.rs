@@ -1,9 +1,12 @@
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use pillarbox_core::error::StoreError;
+use pillarbox_core::lock::Mutex;
 use tokio::time::Instant;
 
-use pillarbox_core::lock::Mutex;
+/// The characters of an error that are kept.
+const REASON: usize = 500;
 
 /// The state of the engine's loops, as far as the health of an outbox depends on it.
 #[derive(Debug, Default)]
@@ -24,15 +27,35 @@ pub(crate) struct Loops {
 #[derive(Debug, Default)]
 pub(crate) struct LoopHealth(Mutex<State>);
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct State {
     pub(super) phase: Phase,
     /// The time at which the database last answered with success.
     pub(super) answered: Option<Instant>,
     /// Since when there is something that it has not done yet, in however many tries.
     pub(super) wanted: Option<Instant>,
-    /// True if the last try failed.
-    pub(super) failing: bool,
+    /// The error of the last try, and when it failed, if it did.
+    pub(super) error: Option<(Instant, Arc<str>)>,
+}
+
+/// What a loop's call may fail with, in words.
+pub(crate) trait Reason {
+    /// The error as text, without secrets.
+    fn reason(&self) -> String;
+}
+
+impl Reason for StoreError {
+    fn reason(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// Of two calls at once, one of which has failed.
+impl<A, B> Reason for (Result<A, StoreError>, Result<B, StoreError>) {
+    fn reason(&self) -> String {
+        let error = self.0.as_ref().err().or(self.1.as_ref().err());
+        error.map(Reason::reason).unwrap_or_default()
+    }
 }
 
 /// The kind of wait that a loop is in.
@@ -62,7 +85,7 @@ impl LoopHealth {
     }
 
     pub(super) fn state(&self) -> State {
-        *self.lock()
+        self.lock().clone()
     }
 
     /// Forgets everything: the loop begins, has ended, or has done all there was to do.
@@ -76,7 +99,7 @@ impl LoopHealth {
     }
 
     /// Waits for an answer of the database.
-    pub(crate) async fn ask<T, E>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    pub(crate) async fn ask<T, E: Reason>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         let _wait = {
             let (mut state, now) = (self.lock(), Instant::now());
             state.phase = Phase::Asking(now);
@@ -85,7 +108,8 @@ impl LoopHealth {
         };
         let answer = call.await;
         let mut state = self.lock();
-        state.failing = answer.is_err();
+        let reason = |error: &E| (Instant::now(), error.reason().chars().take(REASON).collect::<String>().into());
+        state.error = answer.as_ref().err().map(reason);
         if answer.is_ok() {
             (state.answered, state.wanted) = (Some(Instant::now()), None);
         }
@@ -109,7 +133,13 @@ impl LoopHealth {
 
 #[cfg(test)]
 mod tests {
+    use pillarbox_core::error::StoreErrorKind;
+
     use super::*;
+
+    fn failed() -> StoreError {
+        StoreError::new(StoreErrorKind::Unavailable, "fetch", "é".repeat(600))
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_beat_remembers_answers_failures_and_since_when_one_is_wanted() {
@@ -119,14 +149,15 @@ mod tests {
         for _ in 0..2 {
             let late = async {
                 tokio::time::sleep(second).await;
-                Err(())
+                Err(failed())
             };
-            let failure: Result<(), ()> = health.ask(late).await;
-            assert!(failure.is_err() && health.state().failing && health.state().answered.is_none());
+            let failure: Result<(), StoreError> = health.ask(late).await;
+            assert!(failure.is_err() && health.state().answered.is_none());
+            assert_eq!(health.state().error.map(|(_, error)| error.chars().count()), Some(REASON));
         }
         assert_eq!(health.state().wanted, Some(began), "since the first try");
-        let answer: Result<(), ()> = health.ask(async { Ok(()) }).await;
-        assert!(answer.is_ok() && !health.state().failing);
+        let answer: Result<(), StoreError> = health.ask(async { Ok(()) }).await;
+        assert!(answer.is_ok() && health.state().error.is_none());
         assert_eq!((health.state().answered, health.state().wanted), (Some(began + 2 * second), None));
     }
 
@@ -134,7 +165,7 @@ mod tests {
     async fn a_wait_that_is_dropped_is_over() {
         let health = LoopHealth::default();
         {
-            let ask = health.ask(std::future::pending::<Result<(), ()>>());
+            let ask = health.ask(std::future::pending::<Result<(), StoreError>>());
             let given_up = tokio::time::timeout(Duration::from_secs(1), ask).await;
             assert!(given_up.is_err());
         }

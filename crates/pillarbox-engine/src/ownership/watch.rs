@@ -32,7 +32,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// Runs until it is dropped.
     pub(crate) async fn keep(self) {
-        let mut sightings = Sightings::default();
+        let (mut sightings, mut leases) = (Sightings::default(), Leases::default());
         loop {
             let asked = Instant::now();
             let mut pause = self.lease / LOOKS_IN_A_LEASE;
@@ -40,6 +40,12 @@ impl Watch {
             if let Ok(nodes) = self.store.nodes().await {
                 if nodes.iter().all(|status| status.node == self.node) {
                     pause = self.lease;
+                }
+                for other in leases.ended(&nodes, &self.node, Instant::now()) {
+                    tracing::warn!(
+                        node = %self.node, %other,
+                        "the lease of a node has ended: it has died, stands still, or cannot reach the database; what it held is taken over"
+                    );
                 }
                 for silent in sightings.silent(nodes, &self.node, asked, Instant::now()) {
                     self.evict(&silent).await;
@@ -106,6 +112,40 @@ impl Sightings {
     }
 }
 
+/// The leases of the other nodes, each of which is told once when it ends without its node having left.
+#[derive(Debug, Default)]
+struct Leases(HashMap<NodeId, Lease>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lease {
+    /// It ends then at the latest unless it is renewed.
+    Runs(Instant),
+    /// It has ended, and that was told.
+    Ended,
+}
+
+impl Leases {
+    /// Notes the nodes as they were at `answered` at the latest; returns those other than `me` whose lease has ended since the last time. One
+    /// that is not there any more has left if its lease had not ended by then.
+    fn ended(&mut self, nodes: &[NodeStatus], me: &NodeId, answered: Instant) -> Vec<NodeId> {
+        let mut ended = Vec::new();
+        let mut before = std::mem::take(&mut self.0);
+        for status in nodes.iter().filter(|status| status.node != *me) {
+            let known = before.remove(&status.node);
+            let lease = status.lease_left.map_or(Lease::Ended, |left| Lease::Runs(answered + left));
+            if lease == Lease::Ended && known != Some(Lease::Ended) {
+                ended.push(status.node.clone());
+            }
+            self.0.insert(status.node.clone(), lease);
+        }
+        ended.extend(before.into_iter().filter_map(|(node, lease)| match lease {
+            Lease::Runs(ends) if ends <= answered => Some(node),
+            Lease::Runs(_) | Lease::Ended => None,
+        }));
+        ended
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,5 +191,34 @@ mod tests {
         assert_eq!(look(22, 22, table(2, 3)), ["dead-1"]);
         assert_eq!(look(23, 23, vec![]), none);
         assert_eq!(look(60, 60, table(2, 3)), none, "one that is there again is seen anew");
+    }
+
+    #[test]
+    fn a_lease_that_ends_is_told_once_and_one_that_was_given_back_is_not() {
+        let (mut leases, start, me) = (Leases::default(), Instant::now(), NodeId::from_stored("me-1"));
+        let node = |name: &str, left: Option<u64>| NodeStatus {
+            lease_left: left.map(Duration::from_secs),
+            ..status(name, 1, Some(LEASE))
+        };
+        let mut look = |seconds: u64, nodes: &[NodeStatus]| {
+            let ended = leases.ended(nodes, &me, start + Duration::from_secs(seconds));
+            let mut names: Vec<_> = ended.iter().map(NodeId::to_string).collect();
+            names.sort_unstable();
+            names
+        };
+        let none = Vec::<String>::new();
+        let all = |dead, slow, leaves| {
+            [node("dead-1", dead), node("slow-1", slow), node("leaves-1", leaves), node("me-1", Some(15))]
+        };
+        assert_eq!(look(0, &all(Some(15), Some(15), Some(15))), none);
+        assert_eq!(look(10, &all(Some(5), Some(5), Some(12))), none);
+        assert_eq!(
+            look(15, &[node("slow-1", None), node("me-1", Some(15))]),
+            ["dead-1", "slow-1"],
+            "one is gone already"
+        );
+        assert_eq!(look(20, &[node("slow-1", None)]), none, "it was told");
+        assert_eq!(look(25, &[node("slow-1", Some(15))]), none, "it is back");
+        assert_eq!(look(30, &[]), none, "it has left");
     }
 }

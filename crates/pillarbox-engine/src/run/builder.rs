@@ -7,7 +7,7 @@ use pillarbox_core::context::ContextProvider;
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::event::Stamp;
 use pillarbox_core::handle::{EventHandler, Fallback, Interceptor, IntoHandler, OnDead, Route};
-use pillarbox_core::ownership::NodeName;
+use pillarbox_core::ownership::{Acquired, NodeName};
 use pillarbox_core::retry::{Retry, RetryPolicy};
 use pillarbox_core::store::{Purgeable, Store};
 use pillarbox_core::write::WriterHook;
@@ -192,7 +192,14 @@ impl<K> OutboxBuilder<K> {
         };
         let supervisor = Supervisor::new(&shared, mode, config, handling, random);
         let (membership, acquired) = supervisor.enter().await?;
-        Ok(Outbox::launch(shared, supervisor, membership, acquired))
+        let delivers = matches!(acquired, Some(Acquired::Owner { .. }));
+        let opened = supervisor.opened.clone();
+        let outbox = Outbox::launch(shared, supervisor, membership, acquired);
+        // What is committed from now on is handed over in memory: a program that writes one event and stops has it delivered.
+        if delivers {
+            opened.cancelled().await;
+        }
+        Ok(outbox)
     }
 
     /// Checks what does not need the database.

@@ -5,7 +5,7 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::hash::HashMap;
 use pillarbox_core::ownership::Mode;
 use pillarbox_core::store::{
-    Backlog, Fetch, Fetched, FetchedRow, Heads, OrderKey, Pause, PauseKind, Scope, Store, operation,
+    Backlog, FIRST_PAGE, Fetch, Fetched, FetchedRow, Heads, OrderKey, Pause, PauseKind, Scope, Store, operation,
 };
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tracing::Instrument as _;
@@ -149,7 +149,7 @@ impl DrainRules {
         if self.heads == Heads::None {
             return Ok(0);
         }
-        let heads = store.blocked(0, MOST_HEADS).await?;
+        let heads = store.blocked(FIRST_PAGE, MOST_HEADS).await?;
         let blocking = heads.iter().filter(|head| !head.dead || self.heads == Heads::RetryAndDead);
         Ok(blocking.map(|head| head.waiting).sum())
     }

@@ -7,6 +7,7 @@ mod error;
 pub mod kind;
 mod outbox;
 mod parts;
+mod start_unless;
 mod supervisor;
 mod tasks;
 mod term;
@@ -24,6 +25,7 @@ pub use drain::Drained;
 pub use error::StartError;
 pub use outbox::Outbox;
 pub(crate) use outbox::Shared;
+pub use start_unless::start_unless;
 
 /// The builder of [`Outbox::single_node`].
 pub type SingleNode = OutboxBuilder<kind::SingleNode>;

@@ -38,6 +38,8 @@ pub(super) struct Supervisor {
     pub(super) stop: CancellationToken,
     /// Ends draining before its time.
     pub(super) hurry: CancellationToken,
+    /// Cancelled once the first term has opened its queue, or there will be none.
+    pub(super) opened: CancellationToken,
     pub(super) mode: Mode,
 }
 
@@ -82,6 +84,7 @@ impl Supervisor {
             role: watch::Sender::new(Role::Joining),
             stop: CancellationToken::new(),
             hurry: CancellationToken::new(),
+            opened: CancellationToken::new(),
             mode,
         }
     }
@@ -151,6 +154,8 @@ impl Supervisor {
 
     /// Runs until stopped. Each turn of the loop is one incarnation of the node.
     pub(super) async fn run(self, first: Membership, acquired: Option<Acquired>) {
+        // Nobody waits longer than this runs.
+        let _opened = self.opened.clone().drop_guard();
         let mut membership = Some((first, acquired));
         while let Some((member, acquired)) = membership {
             self.live(&member, acquired).await;

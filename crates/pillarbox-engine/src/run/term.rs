@@ -62,6 +62,7 @@ impl<'a> Term<'a> {
         let settle = parts.settler(received);
         // Before any task runs: opening forgets what was known before this term.
         shared.intake.open(parts.in_flight.queue().clone(), parts.tenure.node.clone());
+        supervisor.opened.cancel();
 
         let (deliverers, settler) = (TaskTracker::new(), TaskTracker::new());
         let settling = settler.spawn(settle.run().in_current_span()).abort_handle();

@@ -6,7 +6,7 @@ use pillarbox_core::handle::{FailureReason, HandlerError, HandlerErrorKind, Outc
 use pillarbox_core::plants;
 use pillarbox_core::retry::{ErrorFilter, RetryPolicy};
 use pillarbox_core::row::Change;
-use pillarbox_core::store::Row;
+use pillarbox_core::store::{NO_HANDLER, Row};
 
 use crate::handlers::{Unroutable, UnroutableReason};
 use crate::observe::clean_error;
@@ -126,7 +126,7 @@ fn unroutable(row: &Row, why: UnroutableReason) -> String {
     let what = format!("event type `{}` of aggregate type `{}`", row.event_type, row.aggregate_type);
     let id = row.handler.as_deref().unwrap_or_default();
     match why {
-        UnroutableReason::Unknown => format!("no handler is registered for {what}"),
+        UnroutableReason::Unknown => format!("{NO_HANDLER}{what}"),
         UnroutableReason::OtherAggregate => {
             let (event_type, aggregate_type) = (&row.event_type, &row.aggregate_type);
             let pair = if **aggregate_type == *GLOBAL_AGGREGATE {
@@ -135,14 +135,14 @@ fn unroutable(row: &Row, why: UnroutableReason) -> String {
                 format!("the pair (`{aggregate_type}`, `{event_type}`)")
             };
             format!(
-                "no handler is registered for {what}, only for that event type of another aggregate type; register one for \
+                "{NO_HANDLER}{what}, only for that event type of another aggregate type; register one for \
                  {pair}"
             )
         }
-        UnroutableReason::UnknownHandler => format!("no handler named `{id}` is registered for {what}"),
+        UnroutableReason::UnknownHandler => format!("{NO_HANDLER}{what} with the name `{id}`"),
         UnroutableReason::NamesNone => format!(
-            "the handlers of {what} have names, and this row says none of them; insert a row for each handler, with its \
-             name in the column `handler`"
+            "{NO_HANDLER}{what} without a name, and this row names none; insert a row for each handler, with its name in the \
+             column `handler`"
         ),
     }
 }
@@ -272,7 +272,7 @@ mod tests {
             other => format!("{other:?}"),
         };
         let row = Row { handler: Some("mailer".into()), ..row(0) };
-        assert!(unroutable(&row, UnroutableReason::UnknownHandler).contains("no handler named `mailer`"));
+        assert!(unroutable(&row, UnroutableReason::UnknownHandler).contains("with the name `mailer`"));
         assert!(error(UnroutableReason::OtherAggregate).ends_with("register one for the pair (`a`, `t`)"));
         assert!(error(UnroutableReason::NamesNone).contains("column `handler`"));
     }

@@ -2,11 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
-use pillarbox_engine::run::Outbox;
+use pillarbox_engine::run::{Mode, Outbox};
 use pillarbox_memory::MemoryStore;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -31,4 +32,26 @@ async fn a_shutdown_within_a_limit_does_not_wait_for_the_drain_timeout() {
     outbox.shutdown_within(Duration::from_millis(100)).await;
     assert!(told.elapsed() < Duration::from_secs(60), "{:?} of the paused clock", told.elapsed());
     outbox.shutdown().await;
+}
+
+/// A program that writes one event and stops at once has it delivered: the start returns when the queue in memory is open.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_is_written_right_after_the_start_is_delivered_before_the_end() {
+    for mode in [Mode::SingleNode, Mode::MultiNode] {
+        for _ in 0..200 {
+            let store = MemoryStore::new();
+            let delivered = Arc::new(AtomicUsize::new(0));
+            let counts = Arc::clone(&delivered);
+            let handler = move |_: Delivery| {
+                counts.fetch_add(1, Ordering::SeqCst);
+                std::future::ready(())
+            };
+            let outbox = Outbox::builder(mode).store(store.clone()).handle_all(handler).start().await.unwrap();
+            let mut tx = outbox.begin(&store).await.unwrap();
+            outbox.write(&mut tx, Envelope::json("t", "{}").unwrap()).await.unwrap();
+            tx.commit().await.unwrap();
+            outbox.shutdown().await;
+            assert_eq!(delivered.load(Ordering::SeqCst), 1, "{mode}");
+        }
+    }
 }

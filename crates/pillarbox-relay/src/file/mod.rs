@@ -2,6 +2,7 @@
 
 mod console;
 mod error;
+mod on_disk;
 mod publisher;
 mod read;
 mod route;
@@ -9,9 +10,10 @@ mod server;
 
 pub use console::{ConsoleError, ConsoleSettings};
 pub use error::FileError;
+pub(crate) use on_disk::OnDisk;
 pub(crate) use publisher::PublisherSection;
 pub use publisher::publisher_at;
 pub use read::RelayFile;
-pub(crate) use read::{Source, digest_at};
+pub(crate) use read::Source;
 pub(crate) use route::RouteSection;
 pub use server::{OnUnavailable, ServerSettings};

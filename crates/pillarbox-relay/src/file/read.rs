@@ -10,11 +10,11 @@ use pillarbox_core::store::{Store, operation};
 use pillarbox_engine::run::StartError;
 use pillarbox_routes::{CheckError, Route, RouteError, Routes};
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::error::Places;
+use super::on_disk::{digest, read_text};
 use super::publisher::publisher;
 use super::{FileError, PublisherSection, RouteSection, ServerSettings};
 
@@ -22,7 +22,7 @@ use super::{FileError, PublisherSection, RouteSection, ServerSettings};
 #[derive(Debug)]
 pub struct RelayFile {
     pub(crate) path: PathBuf,
-    /// See [`digest`].
+    /// See [`digest`](super::on_disk::digest).
     pub(crate) digest: String,
     pub(crate) read_at: Timestamp,
     pub(crate) server: ServerSettings,
@@ -71,24 +71,6 @@ impl Source {
         }
         self.settings.connect().await
     }
-}
-
-/// The text of a file.
-fn read_text(path: &Path) -> Result<String, FileError> {
-    std::fs::read_to_string(path).map_err(|source| FileError::Unreadable { path: path.to_owned(), source })
-}
-
-/// The digest of a file as it is now.
-///
-/// # Errors
-/// It cannot be read.
-pub(crate) fn digest_at(path: &Path) -> Result<String, FileError> {
-    read_text(path).map(|text| digest(&text))
-}
-
-/// The beginning of the text's SHA-256, in hexadecimal digits: enough to tell one text from another.
-fn digest(text: &str) -> String {
-    Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The file of a URL of SQLite.

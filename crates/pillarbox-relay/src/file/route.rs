@@ -87,6 +87,14 @@ impl RouteSection {
                 || self.breaker.is_some();
             return sends.then_some("it drops what it takes, and says how to send it; leave out one or the other");
         }
+        if self.types.iter().any(|pattern| pattern.as_str().is_empty()) {
+            return Some("`types` holds an empty text, which no event has for its type; write `*` for all");
+        }
+        if self.source.is_some() && self.format.unwrap_or_default() == Format::Raw {
+            return Some(
+                "`source` is that of CloudEvents, and the format is raw; leave it out, or choose such a `format`",
+            );
+        }
         match (&self.publisher, &self.to) {
             (None, _) => Some("`publisher` is missing; name a [publisher.NAME], or write `drop = true`"),
             (_, None) => Some("`to` is missing; say where the events go, such as `to = \"orders.{event_type}\"`"),

@@ -47,7 +47,7 @@ impl Sources {
             return Err(RelayError::NotByReload { setting: "relay.console" });
         }
         for source in &file.sources {
-            source.settings.database_url().map_err(|error| RelayError::of_source(source, error))?;
+            source.settings.check_database().map_err(|error| RelayError::of_source(source, error))?;
         }
         file.adopt(&self.file);
         let same_batch = file.server.batch == self.file.server.batch;

@@ -1,13 +1,15 @@
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pillarbox_core::clock::{Random as _, SystemRandom};
 use pillarbox_core::lock::Mutex;
+use pillarbox_core::publisher::PublishError;
 use pillarbox_core::store::Store;
 use pillarbox_doctor::Doctor;
 use pillarbox_engine::handlers::{Events, on_batch};
-use pillarbox_engine::run::{Drained, Outbox, StartError};
-use pillarbox_routes::Forwarder;
+use pillarbox_engine::run::{Drained, Outbox, StartError, start_unless};
+use pillarbox_routes::{Broker, CheckError, Forwarder, RouteState};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -83,8 +85,9 @@ impl Deliverer {
         if let Some(before) = &beginning.after {
             before.cancelled().await;
         }
-        let Some(started) = self.stop.run_until_cancelled(Box::pin(self.start(beginning))).await else { return Ok(()) };
-        let (store, outbox) = started?;
+        let Some((store, outbox)) = Box::pin(self.start(beginning, self.stop.cancelled())).await? else {
+            return Ok(());
+        };
         self.set(State::Started { store: Arc::clone(&store), outbox: outbox.clone() });
         let _stopped = self.stop.run_until_cancelled(self.forwarder.watch()).await;
         outbox.shutdown().await;
@@ -98,11 +101,9 @@ impl Deliverer {
     /// It could not start before the deadline, or what is left could not be counted.
     pub(super) async fn drain(self: Arc<Self>, beginning: Beginning, deadline: Instant) -> Result<(), RelayError> {
         let _ended = self.ended.clone().drop_guard();
-        let starting = self.stop.run_until_cancelled(Box::pin(self.start(beginning)));
-        let (store, outbox) = match timeout_at(deadline, starting).await {
-            Ok(None) => return Ok(()),
-            Ok(Some(started)) => started?,
-            Err(_elapsed) => return Err(self.not_started()),
+        let until = async { drop(timeout_at(deadline, self.stop.cancelled()).await) };
+        let Some((store, outbox)) = Box::pin(self.start(beginning, until)).await? else {
+            return if self.stop.is_cancelled() { Ok(()) } else { Err(self.not_started()) };
         };
         self.set(State::Started { store: Arc::clone(&store), outbox: outbox.clone() });
         let watching = CancellationToken::new();
@@ -137,11 +138,21 @@ impl Deliverer {
         (self.source.name.clone(), self.drained.get().copied())
     }
 
-    async fn start(&self, beginning: Beginning) -> Result<(Arc<dyn Store>, Outbox), RelayError> {
+    /// Starts, in as many tries as it takes; `None` if `until` is ready before, and then nothing is left behind.
+    async fn start(
+        &self,
+        beginning: Beginning,
+        until: impl Future<Output = ()>,
+    ) -> Result<Option<(Arc<dyn Store>, Outbox)>, RelayError> {
         let Beginning { file, batch, may_end, after: _ } = beginning;
+        let mut until = pin!(until);
         let must_be_there = may_end && file.server.on_unavailable == OnUnavailable::Exit;
-        let begun = self.forwarder.begin(PATIENCE).await;
-        let refused = begun.err().filter(|_| must_be_there).and_then(|errors| errors.into_iter().next());
+        let begun = tokio::select! {
+            begun = self.forwarder.begin(PATIENCE) => begun,
+            () = &mut until => return Ok(None),
+        };
+        let refused = begun.err().and_then(|errors| errors.into_iter().next()).or_else(|| self.unavailable());
+        let refused = refused.filter(|_| must_be_there);
         if let Some(error) = refused {
             return Err(RelayError::of_check(&file, error));
         }
@@ -150,14 +161,15 @@ impl Deliverer {
         self.begun.cancel();
         let mut pause = FIRST;
         loop {
-            let error = match self.open(batch).await {
+            let error = match self.open(batch, &mut until).await {
                 Ok(started) => return Ok(started),
-                Err(error) => RelayError::of_source(&self.source, error),
+                Err(error) => error,
             };
+            let problem = error.to_string();
+            let error = RelayError::of_source(&self.source, error);
             if may_end && (must_be_there || error.is_in_the_file()) {
                 return Err(error);
             }
-            let problem = error.to_string();
             let next = pause.mul_f64(1.0 + SystemRandom.next_f64() / 10.0);
             tracing::warn!(
                 problem,
@@ -165,21 +177,48 @@ impl Deliverer {
                 "a source cannot deliver yet; it is tried again, and the other sources go on"
             );
             self.set(State::Waiting { problem });
-            sleep(next).await;
+            tokio::select! {
+                () = sleep(next) => {}
+                () = &mut until => return Ok(None),
+            }
             pause = pause.saturating_mul(2).min(LONGEST);
         }
     }
 
-    async fn open(&self, batch: usize) -> Result<(Arc<dyn Store>, Outbox), pillarbox_config::Error> {
-        let store = self.source.open().await?;
+    /// The error of the first route whose destination does not answer.
+    fn unavailable(&self) -> Option<CheckError> {
+        self.forwarder.status().into_iter().find_map(|status| match status.state {
+            RouteState::Paused { problem, .. } => Some(CheckError {
+                kind: status.publisher,
+                address: status.address,
+                routes: format!("`{}`", status.route),
+                source: PublishError::unavailable(problem),
+            }),
+            RouteState::Open | RouteState::PausedByHand { .. } => None,
+        })
+    }
+
+    async fn open(
+        &self,
+        batch: usize,
+        until: &mut (impl Future<Output = ()> + Unpin),
+    ) -> Result<Option<(Arc<dyn Store>, Outbox)>, pillarbox_config::Error> {
+        let store = tokio::select! {
+            store = self.source.open() => store?,
+            () = &mut *until => return Ok(None),
+        };
         let handler = on_batch(Events::Others, batch, self.forwarder.clone()).for_any_name();
         let setup = self.source.settings.clone().outbox().store(Arc::clone(&store));
         let setup = setup.type_pause(self.forwarder.type_pause()).handler(handler).span(self.span());
-        match setup.start().await {
-            Ok(outbox) => {
+        match start_unless(Box::pin(setup.start()), until).await {
+            Ok(Some(outbox)) => {
                 let info = store.info();
                 tracing::info!(address = info.address, table = info.table, "delivers from a database");
-                Ok((store, outbox))
+                Ok(Some((store, outbox)))
+            }
+            Ok(None) => {
+                store.close().await;
+                Ok(None)
             }
             Err(error) => {
                 store.close().await;
@@ -197,17 +236,17 @@ impl Deliverer {
         use pillarbox_console::Source;
 
         let name = &*self.source.name;
+        let doctor = self.forwarder.brokers().into_iter().fold(doctor, |doctor, broker| {
+            let Broker { publisher, targets, beginnings } = broker;
+            doctor.broker(publisher.info().address.clone(), publisher, targets, beginnings)
+        });
         let source = match &*self.state.lock() {
-            State::Starting => Source::away(name, "its brokers and its database are asked for the first time"),
-            State::Waiting { problem } => Source::away(name, problem),
+            State::Starting => {
+                Source::away(name, "its brokers and its database are asked for the first time").examined_by(doctor)
+            }
+            State::Waiting { problem } => Source::away(name, problem).examined_by(doctor),
             State::Started { store, outbox } => {
-                let doctor = doctor.store(name, Arc::clone(store));
-                let brokers = self.forwarder.brokers().into_iter();
-                let doctor = brokers.fold(doctor, |doctor, (publisher, targets)| {
-                    let address = publisher.info().address.clone();
-                    doctor.broker(address, publisher, targets)
-                });
-                Source::of_outbox(name, outbox.clone()).examined_by(doctor)
+                Source::of_outbox(name, outbox.clone()).examined_by(doctor.store(name, Arc::clone(store)))
             }
         };
         source.settings(self.source.settings_in_force()).routes(self.forwarder.clone())

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 use tracing::Instrument as _;
 
 use super::source::{Beginning, Deliverer};
-use crate::configuration::beside;
+use crate::doctor::configuration::beside;
 use crate::file::{FileError, RelayFile, Source};
 use crate::relay::{RelayError, SourceDrained, forwarder};
 use crate::report::{ConfigurationReport, RefusedConfiguration, Report};

@@ -1,10 +1,17 @@
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::ConnectInfo;
 use axum::serve::Listener;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -16,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 /// answered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// At once. Who comes then takes the place of who came first: a probe that asks at once is answered, however many there are
-    /// that say nothing.
+    /// At once. Who comes then takes the place of who came first and has asked nothing yet, or of who came first: a probe that asks at once
+    /// is answered, however many there are that say nothing, and none of them ends an answer.
     pub(super) connections: usize,
     /// The longest time of a connection, from its beginning to the last byte of the answer.
     pub(super) time: Duration,
@@ -40,29 +47,50 @@ impl Default for Limits {
 /// stay open would gain nothing, and one that may not stay needs no other limits.
 pub(super) async fn answer(mut listener: TcpListener, router: Router, limits: Limits, stop: CancellationToken) {
     let mut connections = JoinSet::new();
-    let mut in_order: VecDeque<AbortHandle> = VecDeque::new();
+    let mut in_order: VecDeque<Talk> = VecDeque::new();
     // What goes wrong with a connection before it is there is of no interest; this waits for the next.
-    while let Some((stream, _client)) = stop.run_until_cancelled(Listener::accept(&mut listener)).await {
+    while let Some((stream, client)) = stop.run_until_cancelled(Listener::accept(&mut listener)).await {
         while connections.try_join_next().is_some() {}
-        in_order.retain(|connection| !connection.is_finished());
+        in_order.retain(|talk| !talk.task.is_finished());
+        let silent = in_order.iter().position(|talk| !talk.has_asked.load(Ordering::Relaxed)).unwrap_or(0);
         if in_order.len() >= limits.connections
-            && let Some(first) = in_order.pop_front()
+            && let Some(first) = in_order.remove(silent)
         {
-            first.abort();
+            first.task.abort();
         }
-        let (router, stop) = (router.clone(), stop.clone());
-        in_order.push_back(connections.spawn(async move {
+        let (router, stop, has_asked) = (router.clone(), stop.clone(), Arc::<AtomicBool>::default());
+        let asked = Arc::clone(&has_asked);
+        let task = connections.spawn(async move {
             // Who takes too long is hung up on.
-            drop(timeout(limits.time, talk(stream, router, stop)).await);
-        }));
+            drop(timeout(limits.time, talk(stream, client, router, asked, stop)).await);
+        });
+        in_order.push_back(Talk { task, has_asked });
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
 }
 
+/// A connection.
+struct Talk {
+    task: AbortHandle,
+    /// True once its question has come.
+    has_asked: Arc<AtomicBool>,
+}
+
 /// One question and its answer. Once it is time to stop, a question that has not come is waited for no longer.
-async fn talk(stream: TcpStream, router: Router, stop: CancellationToken) {
-    let service = TowerToHyperService::new(router);
+async fn talk(
+    stream: TcpStream,
+    client: SocketAddr,
+    router: Router,
+    has_asked: Arc<AtomicBool>,
+    stop: CancellationToken,
+) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        has_asked.store(true, Ordering::Relaxed);
+        request.extensions_mut().insert(ConnectInfo(client));
+        router.call(request)
+    });
     let mut talking = pin!(http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         // A client that hangs up, or talks another language, is its own affair.
@@ -74,8 +102,6 @@ async fn talk(stream: TcpStream, router: Router, stop: CancellationToken) {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use axum::routing::get;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -131,6 +157,38 @@ mod tests {
         }
         let last = still_there.pop().expect("the fifth");
         assert!(last.try_read(&mut [0]).is_err(), "there is room for it beside the question");
+    }
+
+    #[tokio::test]
+    async fn who_has_asked_is_answered_though_many_come_after() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let address = listener.local_addr().expect("has an address");
+        let (asked, go_on) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+        let (tell, wait) = (Arc::clone(&asked), Arc::clone(&go_on));
+        let router = Router::new().route(
+            "/",
+            get(async move |ConnectInfo(client): ConnectInfo<SocketAddr>| {
+                tell.notify_one();
+                wait.notified().await;
+                client.ip().to_string()
+            }),
+        );
+        let limits = Limits { connections: 2, time: LONG };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(answer(listener, router, limits, CancellationToken::new()));
+        let mut asks = TcpStream::connect(address).await.expect("connects");
+        asks.write_all(QUESTION.as_bytes()).await.expect("asks");
+        asked.notified().await;
+        let mut silent = Vec::new();
+        for _ in 0..5 {
+            silent.push(TcpStream::connect(address).await.expect("connects"));
+        }
+        let mut first = silent.remove(0);
+        drop(timeout(LONG, first.read_to_end(&mut Vec::new())).await.expect("it is hung up on"));
+        go_on.notify_one();
+        let mut answer = String::new();
+        timeout(LONG, asks.read_to_string(&mut answer)).await.expect("in time").expect("an answer");
+        assert!(answer.ends_with("127.0.0.1"), "{answer}");
     }
 
     #[tokio::test]

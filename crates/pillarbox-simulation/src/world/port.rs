@@ -208,6 +208,10 @@ impl Upkeep for Link {
     async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
         self.database.store.blocked(above, limit).await
     }
+
+    async fn head_of(&self, seq: i64) -> Result<Option<i64>, StoreError> {
+        self.database.store.head_of(seq).await
+    }
     async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
         self.database.store.records(event_id).await
     }

@@ -208,20 +208,28 @@ pub async fn a_transaction_dropped_half_way_leaves_nothing_open<D: Driver>(drive
     if !D::A_DROPPED_PREPARE_IS_HARMLESS {
         write_one(driver, &outbox).await?;
     }
+    // Commits whose answer nobody waited for, and which the server may still be about to make.
+    let mut late = 0;
     for waits in 0..8 {
         let before = new(driver).await?;
         let mut transaction = begin(driver, &outbox).await?;
         let written = drop_after(waits, outbox.write(&mut transaction, event()?)).await.is_some();
         drop(transaction);
         write_one(driver, &outbox).await?;
-        assert_eq!(new(driver).await?, before + 1, "a write dropped after {waits} waits; it had ended: {written}");
+        let now = new(driver).await?;
+        let expected = before + 1..=before + 1 + late;
+        assert!(expected.contains(&now), "a write dropped after {waits} waits; it had ended: {written}");
+        late -= now - before - 1;
 
         let mut transaction = begin(driver, &outbox).await?;
         outbox.write(&mut transaction, event()?).await?;
         let committed = drop_after(waits, transaction.commit()).await.is_some();
         write_one(driver, &outbox).await?;
         let after = new(driver).await?;
-        assert!(after == before + 3 || (!committed && after == before + 2), "a commit dropped after {waits} waits");
+        let least = now + 1 + usize::from(committed);
+        late += usize::from(!committed);
+        assert!((least..=least + late).contains(&after), "a commit dropped after {waits} waits: {now}, then {after}");
+        late -= after - least;
     }
     outbox.shutdown().await;
     Ok(())

@@ -106,7 +106,7 @@ pub(super) async fn claim_leaves_out_event_types<H: Harness>(db: &Db<H>) -> Outc
     let node = peer(&*store).await?;
     let seqs = db.write(vec![Envelope::json("held", "{}")?, event()?, Envelope::json("held", "{}")?]).await?;
     db.write(vec![delayed()?]).await?;
-    let without_types: Vec<Box<str>> = vec!["held".into(), "test.delayed".into()];
+    let without_types: Vec<Box<str>> = ["held", "test.delayed", "test.event ", "TEST.EVENT"].map(Into::into).into();
     let fetched = store.claim(&node, &Fetch { without_types, ..all() }).await?;
     assert_eq!((seqs_of(&fetched), fetched.next_due), (vec![seqs[1]], None));
     let fetched = store.claim(&node, &Fetch { exclude: vec![seqs[1]], ..all() }).await?;
@@ -123,7 +123,8 @@ pub(super) async fn claim_leaves_out_handlers<H: Harness>(db: &Db<H>) -> Outcome
     let seqs = db.write(written.clone()).await?;
     db.set_handler(written[0].id().as_str(), "held").await?;
     db.set_handler(written[1].id().as_str(), "wanted").await?;
-    let fetched = store.claim(&node, &Fetch { without_handlers: vec!["held".into()], ..all() }).await?;
+    let fetched =
+        store.claim(&node, &Fetch { without_handlers: vec!["held".into(), "wanted ".into()], ..all() }).await?;
     assert_eq!(seqs_of(&fetched), seqs[1..]);
     assert_eq!(seqs_of(&store.claim(&node, &Fetch { exclude: seqs[1..].to_vec(), ..all() }).await?), seqs[..1]);
     Ok(())

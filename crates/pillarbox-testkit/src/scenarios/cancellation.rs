@@ -195,8 +195,8 @@ pub(super) async fn an_operators_call_dropped_at_any_await_leaves_no_lock<H: Har
 
     let replay = async |seqs: Vec<i64>| {
         whole(other.replay(&seqs).await?.len());
-        // A claim leaves out what the server has locked still for the call that was dropped.
-        for _ in 0..50 {
+        // A claim leaves out what the server has locked still for the call that was dropped; how long, a busy machine decides.
+        for _ in 0..300 {
             claimed(&*other, &node, &all()).await?;
             if settle_held(&*other, &node, &seqs, &Change::Remove).await.is_ok() {
                 return Ok(());

@@ -189,7 +189,7 @@ pub(super) async fn a_row_for_nobody_is_unroutable<H: Harness>(db: &Db<H>) -> Ou
     let outbox = parking().unroutable(Unroutable::Dead).start().await?;
     drained(db, &outbox).await?;
     assert_eq!(rows(db, &event).await?, [row("mailer", 1, 0), row("gone", 3, 0)]);
-    for (id, part) in [(event.id().as_str(), "no handler named `gone`"), ("unnamed", "column `handler`")] {
+    for (id, part) in [(event.id().as_str(), "with the name `gone`"), ("unnamed", "column `handler`")] {
         let records = db.store().records(id).await?;
         let error = records.last().and_then(|record| record.last_error.clone()).unwrap_or_default();
         assert!(error.contains(part) && error.contains(PLACED), "{error}");

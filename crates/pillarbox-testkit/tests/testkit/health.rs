@@ -16,6 +16,8 @@ const LEASE: Duration = Duration::from_secs(15);
 /// Longer than any call may take, and than an idle node sleeps.
 const LONG: Duration = Duration::from_secs(25);
 const SECOND: Duration = Duration::from_secs(1);
+/// Longer than any store waits for an answer.
+const LONGER_THAN_ANY_CALL: Duration = Duration::from_secs(61);
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn store() -> FaultyStore<MemoryStore> {
@@ -79,7 +81,9 @@ async fn a_standby_is_well_and_says_when_it_cannot_see_its_turn() {
     assert_problems(&owner.health(), &[], true);
     store.set(Operation::Acquire, Fault::Silence);
     sleep(LONG * 2).await;
-    assert_problems(&standby.health(), &[Problem::CannotJoin, Problem::Stuck], false);
+    assert_problems(&standby.health(), &[Problem::CannotJoin, Problem::Unanswered], true);
+    sleep(LONGER_THAN_ANY_CALL).await;
+    assert_problems(&standby.health(), &[Problem::CannotJoin, Problem::Unanswered, Problem::Stuck], false);
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +112,9 @@ async fn a_look_that_is_never_answered_is_stuck() {
     sleep(LEASE).await;
     assert_problems(&outbox.health(), &[], true);
     sleep(LONG).await;
-    assert_problems(&outbox.health(), &[Problem::Stuck], false);
+    assert_problems(&outbox.health(), &[Problem::Unanswered], true);
+    sleep(LONGER_THAN_ANY_CALL).await;
+    assert_problems(&outbox.health(), &[Problem::Unanswered, Problem::Stuck], false);
     assert!(outbox.health().last_look.is_some_and(|ago| ago > LEASE), "{}", outbox.health());
 }
 
@@ -131,8 +137,10 @@ async fn verdicts_that_wait_are_a_problem_and_one_that_is_never_answered_is_stuc
     store.set(Operation::Settle, Fault::Silence);
     insert(&inner, 1..2);
     sleep(LONG).await;
+    assert_problems(&outbox.health(), &[Problem::Unanswered], true);
+    sleep(LONGER_THAN_ANY_CALL).await;
     let health = outbox.health();
-    assert_problems(&health, &[Problem::Stuck], false);
+    assert_problems(&health, &[Problem::Unanswered, Problem::Stuck], false);
     assert!(health.oldest_verdict.is_some_and(|waits| waits > LEASE), "{health}");
 }
 
@@ -163,7 +171,9 @@ async fn a_silent_database_costs_the_lease_and_then_the_life() {
     assert_problems(&health, &[Problem::NotJoined], true);
     assert_eq!((health.last_look, health.last_renewal), (None, None), "there is neither term nor lease");
     sleep(LONG).await;
-    assert_problems(&outbox.health(), &[Problem::NotJoined, Problem::Stuck], false);
+    assert_problems(&outbox.health(), &[Problem::NotJoined, Problem::Unanswered], true);
+    sleep(LONGER_THAN_ANY_CALL).await;
+    assert_problems(&outbox.health(), &[Problem::NotJoined, Problem::Unanswered, Problem::Stuck], false);
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +187,9 @@ async fn partitions_that_cannot_be_shared_are_a_problem() {
     assert_problems(&outbox.health(), &[Problem::CannotShare], true);
     store.set(Operation::Acquire, Fault::Silence);
     sleep(LONG * 2).await;
-    assert_problems(&outbox.health(), &[Problem::CannotShare, Problem::Stuck], false);
+    assert_problems(&outbox.health(), &[Problem::CannotShare, Problem::Unanswered], true);
+    sleep(LONGER_THAN_ANY_CALL).await;
+    assert_problems(&outbox.health(), &[Problem::CannotShare, Problem::Unanswered, Problem::Stuck], false);
 }
 
 #[tokio::test(start_paused = true)]

@@ -50,6 +50,21 @@ async fn a_migration_that_was_cut_short_is_completed() {
     .await;
 }
 
+#[tokio::test]
+async fn a_lost_table_is_named_by_check_and_migration() {
+    with_db(async |db| {
+        let store = db.store().await;
+        db.execute("DROP TABLE outbox_pause").await;
+        for answer in [store.check().await, store.migrate().await] {
+            let error = answer.expect_err("another migration makes nothing");
+            let text = error.to_string();
+            assert_eq!(error.kind(), StoreErrorKind::Schema, "{text}");
+            assert!(text.contains("outbox_pause, though") && text.contains("--print"), "{text}");
+        }
+    })
+    .await;
+}
+
 /// The columns of the index of heads.
 async fn heads_index(db: &support::Db) -> String {
     let columns = format!(

@@ -14,9 +14,12 @@ const fn check(
 /// All checks of this store.
 pub const ALL: &[&Check] = &[
     &STANDBY,
+    &READ_ONLY,
     &POOLER,
     &PRIVILEGES,
     &INDEXES,
+    &ROW_SECURITY,
+    &LOCKED,
     &SNAPSHOTS,
     &WRITERS,
     &AUTOVACUUM,
@@ -35,6 +38,13 @@ pub(super) static STANDBY: Check = check(
     "the server is a primary",
     "The URL leads to a standby, which takes no writes: no node can join, and no event is recorded as delivered.",
     "Name the primary in the URL, or all servers with `target_session_attrs=read-write`.",
+);
+pub(super) static READ_ONLY: Check = check(
+    "postgres-read-only",
+    Critical,
+    "transactions may write",
+    "Every transaction of this user begins as read-only: no node can join, and no event is recorded as delivered.",
+    "Connect as another user, or take the setting back where it is given, as by `ALTER ROLE NAME RESET default_transaction_read_only`.",
 );
 pub(super) static POOLER: Check = check(
     "postgres-pooler",
@@ -56,6 +66,20 @@ pub(super) static INDEXES: Check = check(
     "all indexes are there and valid",
     "An index was dropped, or its building was interrupted: statements read the whole table in its place, or accept an event twice.",
     "Create it again beside the writers; drop an invalid one first with `DROP INDEX CONCURRENTLY`.",
+);
+pub(super) static ROW_SECURITY: Check = check(
+    "postgres-row-security",
+    Critical,
+    "no policy hides rows of the event table",
+    "Row-level security hides rows of the event table from the user of this URL: nodes do not start, and one that runs passes over what it does not see.",
+    "Let whoever delivers see every row: `ALTER ROLE … BYPASSRLS`, or the owner of the table, without FORCE ROW LEVEL SECURITY. Writers may have policies.",
+);
+pub(super) static LOCKED: Check = check(
+    "postgres-table-locked",
+    Critical,
+    "nobody waits for a lock on the tables",
+    "A session has locked one of the tables, and others wait for it: writers cannot insert events, or nodes cannot deliver.",
+    "End the session, or wait until what it does has ended, such as `CREATE INDEX` without CONCURRENTLY.",
 );
 pub(super) static SNAPSHOTS: Check = check(
     "postgres-snapshot-pinned",

@@ -35,6 +35,11 @@ fn seconds(seconds: i64) -> Duration {
     Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }
 
+pub(super) fn read_only(check: &'static Check, _: &Context<'_>, rows: &[Row]) -> Result {
+    let source: Option<String> = rows.first().map(|row| row.try_get(0)).transpose()?;
+    Ok(check.judge(source.map(|source| format!("default_transaction_read_only is on, given by the {source}"))))
+}
+
 pub(super) fn standby(check: &'static Check, context: &Context<'_>, rows: &[Row]) -> Result {
     let standby: bool = one(rows)?.try_get(0)?;
     Ok(check.judge(standby.then(|| format!("{} is in recovery", context.store.sessions.address()))))
@@ -159,9 +164,19 @@ pub(super) fn unlogged(check: &'static Check, context: &Context<'_>, rows: &[Row
         .with_command(format!("ALTER TABLE {name} SET LOGGED;")))
 }
 
-pub(super) fn numbers(check: &'static Check, _: &Context<'_>, rows: &[Row]) -> Result {
+pub(super) fn row_security(check: &'static Check, context: &Context<'_>, rows: &[Row]) -> Result {
+    let (hides_rows, user): (bool, String) = (one(rows)?.try_get(0)?, one(rows)?.try_get(1)?);
+    let evidence = format!("policies of {} apply to the user {user}", context.store.table);
+    let role = user.replace('"', "\"\"");
+    Ok(check.judge(hides_rows.then_some(evidence)).with_command(format!("ALTER ROLE \"{role}\" BYPASSRLS;")))
+}
+
+pub(super) fn numbers(check: &'static Check, context: &Context<'_>, rows: &[Row]) -> Result {
     let cache: i64 = one(rows)?.try_get(1)?;
-    Ok(check.judge((cache != 1).then(|| format!("each session takes {cache} numbers at once"))))
+    let name = qualified(&context.store.table, context.store.table.event());
+    Ok(check
+        .judge((cache != 1).then(|| format!("each session takes {cache} numbers at once")))
+        .with_command(format!("ALTER TABLE {name} ALTER COLUMN seq SET CACHE 1;")))
 }
 
 pub(super) fn kept(check: &'static Check, context: &Context<'_>, rows: &[Row]) -> Result {

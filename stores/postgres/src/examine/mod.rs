@@ -49,9 +49,12 @@ macro_rules! questions {
 
 questions! {
     STANDBY: "standby", |_| 0, judge::standby;
+    READ_ONLY: "read_only", |_| 0, judge::read_only;
     POOLER: "pooler", |_| 0, judge::pooler;
     PRIVILEGES: "privileges", |_| 0, judge::privileges;
     INDEXES: "indexes", |_| 0, judge::indexes;
+    ROW_SECURITY: "row_security", |_| 0, judge::row_security;
+    LOCKED: "locked", |_| 0, sessions::judge;
     SNAPSHOTS: "snapshots", |thresholds| thresholds.pinned_after.as_secs(), sessions::judge;
     WRITERS: "writers", |thresholds| thresholds.pinned_after.as_secs(), sessions::judge;
     AUTOVACUUM: "autovacuum", |_| 0, judge::autovacuum;

@@ -110,6 +110,8 @@ async fn overview(store: &PostgresStore) {
     let page: [Param<'_>; 2] = [(&above, Type::INT8), (&limit, Type::INT8)];
     let plan = Plan::of(store, BY_INDEX, &sql.blocked, &page).await;
     plan.enters_by(&["pkey", "aside_idx", "due_idx", "head_idx"], ROWS);
+    let plan = Plan::of(store, BY_INDEX, &sql.head_of, &[(&50_000_i64, Type::INT8)]).await;
+    plan.enters_by(&["pkey", "head_idx"], 2);
     Plan::of(store, "", &sql.writers, &[]).await.enters_by(&["pkey"], 1);
 }
 

@@ -52,6 +52,10 @@ impl Upkeep for PostgresStore {
         self.inner().sessions.call(operation::BLOCKED, partitions::blocked(self.inner(), above, limit)).await
     }
 
+    async fn head_of(&self, seq: i64) -> Result<Option<i64>, StoreError> {
+        self.inner().sessions.call(operation::HEAD_OF, partitions::head_of(self.inner(), seq)).await
+    }
+
     async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
         self.inner().sessions.call(operation::RECORDS, record::records(self.inner(), event_id)).await
     }

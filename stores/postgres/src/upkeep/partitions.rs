@@ -44,6 +44,14 @@ pub(super) async fn blocked(store: &Inner, above: i64, limit: usize) -> Result<V
     rows.iter().map(decode).collect()
 }
 
+/// The row that a pending one waits behind.
+pub(super) async fn head_of(store: &Inner, seq: i64) -> Result<Option<i64>, Failure> {
+    let mut session = store.sessions.session().await?;
+    let rows = session.query_by_index(&store.sql.head_of, &[(&seq, Type::INT8)]).await?;
+    session.finish();
+    Ok(rows.first().map(|row| row.try_get(0)).transpose()?.flatten())
+}
+
 fn decode(row: &Row) -> Result<Blocked, Failure> {
     let (due_at, now): (Option<Micros>, Micros) = (row.try_get(7)?, row.try_get(10)?);
     Ok(Blocked {

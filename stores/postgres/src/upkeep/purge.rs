@@ -43,8 +43,8 @@ pub(super) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failur
     session.finish();
 
     let (removed, seen): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
-    let (last, met_young_rows): (Option<i64>, bool) = (row.try_get(2)?, row.try_get(3)?);
-    let over = seen < limit || met_young_rows;
+    let (last, all_are_young): (Option<i64>, bool) = (row.try_get(2)?, row.try_get(3)?);
+    let over = seen < limit || all_are_young;
     Ok(Purged { removed: u64::try_from(removed).unwrap_or(0), next: last.filter(|_| !over) })
 }
 

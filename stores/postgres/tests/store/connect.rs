@@ -216,7 +216,7 @@ async fn a_read_only_connection_is_dropped() {
         let node = support::node("shop");
         let error = store.join(&node, Mode::SingleNode, LEASE).await.expect_err("it is read-only");
         assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
-        assert!(error.to_string().contains("read-only"), "{error}");
+        assert!(error.to_string().contains("`default_transaction_read_only` is on"), "{error}");
         db.execute(&format!("ALTER ROLE {role} RESET default_transaction_read_only")).await;
         store.join(&node, Mode::SingleNode, LEASE).await.expect("joins on a new connection");
         db.execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use crate::pgbouncer::Bouncer;
 use crate::support::server::Server;
-use crate::support::{eventually, unique, with_db};
+use crate::support::{LEASE, eventually, node, unique, with_db};
+use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::examine::{Checked, Judgement, Thresholds};
+use pillarbox_core::ownership::Mode;
 use pillarbox_core::store::Store;
 use pillarbox_postgres::{PostgresOptions, PostgresStore};
 use tokio::time::Instant;
@@ -365,6 +367,75 @@ async fn a_locked_table_keeps_no_examination_beyond_its_limit() {
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pillarbox doctor' AND wait_event_type = 'Lock'";
     let waiting: i64 = other.query_one(waiting, &[]).await.expect("asks").get(0);
     assert_eq!(waiting, 0, "nothing is left waiting on the server");
+}
+
+#[tokio::test]
+async fn a_lock_for_which_a_writer_waits_is_found_with_its_holder() {
+    let server = Server::start().await;
+    let store = store_at(&server).await;
+    let (holder, writer) = (client(&server.url()).await, client(&server.url()).await);
+    holder.batch_execute("BEGIN; LOCK TABLE outbox_event IN SHARE ROW EXCLUSIVE MODE").await.expect("locks");
+    assert!(Findings::of(&store).await.is_healthy("postgres-table-locked"), "nobody waits for it");
+    let found = async {
+        eventually("the lock is found", async || !Findings::of(&store).await.is_healthy("postgres-table-locked")).await;
+        let findings = Findings::of(&store).await;
+        let (evidence, command) = findings.found("postgres-table-locked");
+        assert!(evidence.contains("idle in transaction") && evidence.contains("LOCK TABLE"), "{evidence}");
+        client(&server.url()).await.batch_execute(command).await.expect("ends the session");
+    };
+    let (written, ()) = tokio::join!(writer.batch_execute(INSERT), found);
+    written.expect("it is written then");
+    assert!(Findings::of(&store).await.is_healthy("postgres-table-locked"));
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_write_is_not_taken_for_a_standby() {
+    with_db(async |db| {
+        db.store().await;
+        let (role, schema) = (unique("pillarbox_role"), &db.schema);
+        db.execute(&format!(
+            "CREATE ROLE {role} LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA {schema} TO {role};
+             GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};
+             ALTER ROLE {role} SET default_transaction_read_only = on"
+        ))
+        .await;
+        let store = db.options_as(&role).connect().await.expect("connects");
+        let findings = Findings::of(&store).await;
+        let (evidence, _) = findings.found("postgres-read-only");
+        assert!(evidence.contains("is on, given by the user"), "{evidence}");
+        assert!(findings.is_healthy("postgres-standby"));
+        store.close().await;
+        db.execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn policies_that_hide_rows_are_found_and_no_node_joins() {
+    with_db(async |db| {
+        db.store().await;
+        let (role, schema) = (unique("pillarbox_role"), &db.schema);
+        db.execute(&format!(
+            "CREATE ROLE {role} LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA {schema} TO {role};
+             GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};
+             ALTER TABLE {schema}.outbox_event ENABLE ROW LEVEL SECURITY"
+        ))
+        .await;
+        let store = db.options_as(&role).connect().await.expect("connects");
+        store.check().await.expect("who only writes may have policies");
+        let error = store.join(&node("a"), Mode::SingleNode, LEASE).await.expect_err("it would see nothing");
+        assert_eq!(error.kind(), StoreErrorKind::Config, "{error}");
+        assert!(error.to_string().contains("row-level security") && error.to_string().contains(&role), "{error}");
+        let findings = Findings::of(&store).await;
+        let (evidence, command) = findings.found("postgres-row-security");
+        assert!(evidence.contains(&role), "{evidence}");
+        db.execute(command).await;
+        assert!(Findings::of(&store).await.is_healthy("postgres-row-security"), "{command}");
+        store.join(&node("a"), Mode::SingleNode, LEASE).await.expect("joins");
+        store.close().await;
+        db.execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod adopt;
 mod cancel;
 mod claim;
+mod compatible;
 mod connect;
 mod examine;
 mod failover;

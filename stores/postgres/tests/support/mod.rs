@@ -22,6 +22,7 @@ use pillarbox_testkit::done_at;
 use pillarbox_tokio_postgres as _;
 use tokio_postgres::NoTls;
 use tokio_postgres::config::Host;
+use tokio_postgres::error::SqlState;
 
 /// No `seq`: what a settle refuses when all is well.
 pub(crate) const NONE: [i64; 0] = [];
@@ -67,7 +68,7 @@ pub(crate) async fn with_db<F: AsyncFnOnce(&Db)>(test: F) {
     }
     let db = Db { schema: unique("pillarbox"), pool };
     let outcome = AssertUnwindSafe(test(&db)).catch_unwind().await;
-    db.execute(&format!("DROP SCHEMA IF EXISTS {} CASCADE", db.schema)).await;
+    db.drop_schema().await;
     if let Err(panic) = outcome {
         resume_unwind(panic);
     }
@@ -112,6 +113,15 @@ impl Db {
         let store = self.options().connect().await.expect("connects");
         store.migrate().await.expect("migrates");
         store
+    }
+
+    /// Drops the schema. A session whose client is gone may still be at work on its tables, in another order.
+    async fn drop_schema(&self) {
+        let drop = format!("DROP SCHEMA IF EXISTS {} CASCADE", self.schema);
+        let client = self.pool.get().await.expect("a connection");
+        while let Err(error) = client.batch_execute(&drop).await {
+            assert_eq!(error.code(), Some(&SqlState::T_R_DEADLOCK_DETECTED), "{error:?} in {drop}");
+        }
     }
 
     pub(crate) async fn execute(&self, sql: &str) {

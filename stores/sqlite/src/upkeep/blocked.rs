@@ -1,6 +1,6 @@
 use pillarbox_core::store::Blocked;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row as _, query};
+use sqlx::{Row as _, query, query_scalar};
 
 use super::record::{attempts, required, text};
 use crate::fetch::micros;
@@ -11,6 +11,12 @@ pub(super) async fn list(session: &mut Session<'_>, above: i64, limit: usize) ->
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let list = query(session.sql.blocked.clone()).bind(above).bind(limit);
     list.fetch_all(&mut *session.connection).await?.iter().map(decode).collect()
+}
+
+/// The event that a pending one waits behind.
+pub(super) async fn head_of(session: &mut Session<'_>, seq: i64) -> sqlx::Result<Option<i64>> {
+    let found = query_scalar(session.sql.head_of.clone()).bind(seq).fetch_optional(&mut *session.connection).await?;
+    Ok(found.flatten())
 }
 
 fn decode(row: &SqliteRow) -> sqlx::Result<Blocked> {

@@ -53,6 +53,10 @@ impl Upkeep for SqliteStore {
         self.read(operation::BLOCKED, async |session| blocked::list(session, above, limit).await).await
     }
 
+    async fn head_of(&self, seq: i64) -> Result<Option<i64>, StoreError> {
+        self.read(operation::HEAD_OF, async |session| blocked::head_of(session, seq).await).await
+    }
+
     async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {
         self.read(operation::RECORDS, async |session| record::records(session, event_id).await).await
     }

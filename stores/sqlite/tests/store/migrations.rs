@@ -59,14 +59,21 @@ async fn two_outboxes_share_a_file() {
 }
 
 #[tokio::test]
-async fn a_lost_table_is_a_matter_of_the_schema() {
+async fn what_was_lost_is_named_by_check_and_migration() {
     let scratch = Scratch::new();
     let store = scratch.store().await;
-    sqlx::query("DROP TABLE outbox_node").execute(store.writer()).await.expect("drops");
-    let error = store.check().await.expect_err("a table is missing");
-    assert_eq!(error.kind(), StoreErrorKind::Schema, "{error}");
-    let cause = std::error::Error::source(&error).expect("the driver's error").to_string();
-    assert!(cause.contains("outbox_node"), "{cause}");
+    for (lose, lost) in [
+        ("DROP INDEX outbox_event_ready", "outbox_event_ready"),
+        ("DROP TABLE outbox_node", "outbox_node, outbox_event_ready"),
+    ] {
+        sqlx::query(lose).execute(store.writer()).await.expect("drops");
+        for answer in [store.check().await, store.migrate().await] {
+            let error = answer.expect_err("another migration makes nothing");
+            let text = error.to_string();
+            assert_eq!(error.kind(), StoreErrorKind::Schema, "{text}");
+            assert!(text.contains(&format!("missing: {lost}, though")) && text.contains("--print"), "{text}");
+        }
+    }
 }
 
 #[tokio::test]

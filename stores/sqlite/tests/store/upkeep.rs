@@ -1,4 +1,4 @@
-use pillarbox_core::store::{DeadFilter, Upkeep as _};
+use pillarbox_core::store::{DeadFilter, FIRST_PAGE, PendingFilter, Upkeep as _};
 use sqlx::raw_sql;
 
 use crate::scratch::Scratch;
@@ -16,4 +16,17 @@ async fn a_row_that_is_no_utf_8_can_be_looked_at() {
     let dead = store.dead(&DeadFilter::default(), 0, 10).await.expect("lists");
     assert_eq!(dead.len(), 1);
     assert_eq!((dead[0].event_id.as_str(), dead[0].dead_at), ("a", None));
+}
+
+#[tokio::test]
+async fn rows_with_numbers_of_zero_and_less_are_listed() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    let sql = "INSERT INTO outbox_event (seq, event_id, event_type, payload, status) VALUES
+               (-9223372036854775806, 'a', 't', '{}', 0), (0, 'b', 't', '{}', 3), (7, 'c', 't', '{}', 0)";
+    raw_sql(sql).execute(store.writer()).await.expect("inserts");
+    let pending = store.pending(&PendingFilter::new(), FIRST_PAGE, 10).await.expect("lists");
+    assert_eq!(pending.iter().map(|event| event.seq).collect::<Vec<_>>(), [-9_223_372_036_854_775_806, 7]);
+    let dead = store.dead(&DeadFilter::default(), FIRST_PAGE, 10).await.expect("lists");
+    assert_eq!(dead.iter().map(|event| event.seq).collect::<Vec<_>>(), [0]);
 }

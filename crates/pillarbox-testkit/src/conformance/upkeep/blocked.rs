@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, InvalidEvent};
 use pillarbox_core::row::Change;
 use pillarbox_core::store::Blocked;
@@ -96,6 +97,49 @@ pub(in crate::conformance) async fn blocked_lists_the_heads_that_others_wait_beh
     let blocked = store.blocked(late[2], 10).await?;
     let [head] = &blocked[..] else { return Err(format!("{blocked:?}").into()) };
     assert_eq!((head.seq, head.key.as_str(), head.waiting), (foreign, "user-456", 1_000), "counted no further");
+    Ok(())
+}
+
+/// The first that failed before it, of its own key and handler, and nothing for rows that are over.
+pub(in crate::conformance) async fn head_of_tells_what_an_event_waits_behind<H: Harness>(db: &Db<H>) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let seqs = db.write(keyed_each(&["order-1", "order-1", "Order-1", "order-1", "order-1"])?).await?;
+    let heads = async || -> Result<Vec<Option<i64>>, BoxError> {
+        let mut heads = Vec::new();
+        for seq in &seqs {
+            heads.push(store.head_of(*seq).await?);
+        }
+        Ok(heads)
+    };
+    assert_eq!(heads().await?, [None; 5], "none has failed");
+    let retry = Change::Retry { attempts: 1, delay: HOUR, error: None };
+    settle_all(&*store, &node, &seqs[3..4], &retry).await?;
+    assert_eq!(heads().await?, [None, None, None, None, Some(seqs[3])], "it waits behind none itself");
+    settle_all(&*store, &node, &seqs[1..2], &Change::Dead { attempts: 3, error: "gave up".to_owned() }).await?;
+    let (first, head) = (seqs[0], Some(seqs[1]));
+    assert_eq!(
+        heads().await?,
+        [None, None, None, head, head],
+        "the first of them stops the others, and a key its own events"
+    );
+    settle_all(&*store, &node, &[first, seqs[4]], &Change::Done).await?;
+    assert_eq!(heads().await?, [None, None, None, head, None], "what is over waits for nothing");
+    assert_eq!(store.head_of(seqs[4] + 100).await?, None, "no such row");
+
+    // Handlers keep their orders apart, an aggregate id is a key where there is no other, and without any nothing waits.
+    let users = [event_of_user()?, event_of_user()?, event_of_user()?];
+    let mail = db.write(users.to_vec()).await?;
+    for event in &users[1..] {
+        db.set_handler(event.id().as_str(), "mail").await?;
+    }
+    settle_all(&*store, &node, &mail[..1], &retry).await?;
+    assert_eq!(store.head_of(mail[2]).await?, None, "the one that failed is for another handler");
+    settle_all(&*store, &node, &mail[1..2], &retry).await?;
+    assert_eq!(store.head_of(mail[2]).await?, Some(mail[1]));
+    let keyless = db.write(events(2)?).await?;
+    settle_all(&*store, &node, &keyless[..1], &retry).await?;
+    assert_eq!(store.head_of(keyless[1]).await?, None);
     Ok(())
 }
 

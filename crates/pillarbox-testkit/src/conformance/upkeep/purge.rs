@@ -122,7 +122,7 @@ pub(in crate::conformance) async fn purge_keeps_pending_rows_and_other_states<H:
 }
 
 /// A step looks at so many rows and no more, and says where the next one begins: behind the rows it kept as well as those
-/// it deleted. It is over at the first row that is not old, and at the end of the table.
+/// it deleted. It is over where all that it looks at is young, and at the end of the table.
 pub(in crate::conformance) async fn purge_goes_on_where_it_stopped_and_says_when_it_is_over<H: Harness>(
     db: &Db<H>,
 ) -> Outcome {
@@ -144,11 +144,37 @@ pub(in crate::conformance) async fn purge_goes_on_where_it_stopped_and_says_when
     let from_the_start = store.purge(&step(Purgeable::Done, 0, 4)).await?;
     assert_eq!(from_the_start, Purged { removed: 0, next: None }, "three rows are left, none of them DONE");
 
-    // Behind young rows there can be no older ones.
+    // Behind a step of young rows there are hardly any older ones.
     let young = db.write(events(6)?).await?;
     settle_all(&*store, &node, &young, &Change::Done).await?;
-    assert_eq!(store.purge(&step(Purgeable::Done, 0, 4)).await?, Purged { removed: 0, next: None });
+    for (above, next) in [(0, Some(young[0])), (young[0], None)] {
+        assert_eq!(store.purge(&step(Purgeable::Done, above, 4)).await?, Purged { removed: 0, next });
+    }
     assert_eq!(store.counts().await?.done, 6);
+    Ok(())
+}
+
+/// One writer's clock is a day ahead of the database's: what others have written behind its row goes all the same.
+pub(in crate::conformance) async fn purge_goes_on_behind_a_row_that_was_stamped_ahead<H: Harness>(
+    db: &Db<H>,
+) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    db.write(events(1)?).await?;
+    db.age(-24 * 3600).await?;
+    let seqs = db.write(events(11)?).await?;
+    settle_all(&*store, &node, &seqs, &Change::Done).await?;
+    db.age(AGE).await?;
+    let mut purge = Purge::new(Purgeable::Done, OLD, 4);
+    let mut removed = Vec::new();
+    loop {
+        let step = store.purge(&purge).await?;
+        removed.push(step.removed);
+        let Some(next) = step.next else { break };
+        purge.above = next;
+    }
+    assert_eq!(removed, [3, 4, 4, 0]);
+    assert_eq!(store.counts().await?.new, 1);
     Ok(())
 }
 

@@ -1,0 +1,104 @@
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use sha2::{Digest as _, Sha256};
+use toml::{Table, Value};
+
+use super::FileError;
+
+/// A configuration file as it is now, without reading it as one.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OnDisk {
+    /// See [`digest`].
+    pub(crate) digest: String,
+    /// The files that it names, such as secrets: the key of each, and the time at which it was last written, if it is there.
+    ///
+    /// Their contents are compared with nothing: whoever saw the digest of a short password could find it.
+    pub(crate) named: Vec<(String, Option<SystemTime>)>,
+}
+
+impl OnDisk {
+    /// Looks at a file.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn look(path: &Path) -> Result<Self, FileError> {
+        let text = read_text(path)?;
+        let mut files = Vec::new();
+        // One that is no TOML names none, and has another digest.
+        if let Ok(table) = text.parse::<Table>() {
+            add_files("", &table, &mut files);
+        }
+        let written = |path: PathBuf| path.metadata().and_then(|file| file.modified()).ok();
+        let named = files.into_iter().map(|(key, path)| (key, written(path))).collect();
+        Ok(Self { digest: digest(&text), named })
+    }
+
+    /// The keys of the files that were written after a time.
+    pub(crate) fn written_after(&self, time: SystemTime) -> Vec<String> {
+        let later = self.named.iter().filter(|(_, written)| written.is_some_and(|written| written > time));
+        later.map(|(key, _)| key.clone()).collect()
+    }
+}
+
+/// Adds the files that the keys of a table name, at any depth.
+fn add_files(of: &str, table: &Table, files: &mut Vec<(String, PathBuf)>) {
+    for (key, value) in table {
+        let key = if of.is_empty() { key.clone() } else { format!("{of}.{key}") };
+        match value {
+            Value::String(path) if key.ends_with("_file") => files.push((key, path.into())),
+            Value::Table(table) => add_files(&key, table, files),
+            Value::Array(items) => {
+                for table in items.iter().filter_map(Value::as_table) {
+                    add_files(&key, table, files);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The text of a file.
+pub(super) fn read_text(path: &Path) -> Result<String, FileError> {
+    std::fs::read_to_string(path).map_err(|source| FileError::Unreadable { path: path.to_owned(), source })
+}
+
+/// The beginning of the text's SHA-256, in hexadecimal digits: enough to tell one text from another.
+pub(super) fn digest(text: &str) -> String {
+    Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pillarbox_core::clock::{Clock as _, SystemClock};
+
+    use super::*;
+
+    #[test]
+    fn a_secret_that_was_written_later_is_told_by_its_key() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let of = |name: &str| folder.path().join(name);
+        std::fs::write(of("url"), "postgres://app:old@db/shop")?;
+        let text = format!(
+            "[relay.console]\npassword_file = '/nowhere'\n[[source]]\nname = 'shop'\n[source.store]\nurl_file = '{}'\n",
+            of("url").display()
+        );
+        std::fs::write(of("relay.toml"), &text)?;
+        let now = SystemTime::from(SystemClock.now());
+        let before = OnDisk::look(&of("relay.toml"))?;
+        let keys: Vec<_> = before.named.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["relay.console.password_file", "source.store.url_file"]);
+        let later = now + Duration::from_secs(60);
+        assert_eq!(before.written_after(later), [""; 0]);
+        std::fs::File::open(of("url"))?.set_modified(later + Duration::from_secs(1))?;
+        let after = OnDisk::look(&of("relay.toml"))?;
+        assert_eq!(after.written_after(later), ["source.store.url_file"]);
+        assert_eq!(after.digest, before.digest, "it says nothing of a secret");
+        std::fs::write(of("relay.toml"), "no = [TOML")?;
+        let broken = OnDisk::look(&of("relay.toml"))?;
+        assert!(broken.named.is_empty() && broken.digest != before.digest);
+        Ok(())
+    }
+}
