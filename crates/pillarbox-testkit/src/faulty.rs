@@ -52,6 +52,8 @@ pub enum Operation {
     Leave,
     Fetch,
     Settle,
+    /// The announcement of an attempt.
+    BeginAttempt,
     /// Questions of operators about the table, which do not change it.
     Inspect,
     /// Changes by operators: retry now, cancel, replay, discard, purge.
@@ -62,7 +64,7 @@ pub enum Operation {
     Follow,
 }
 
-const OPERATIONS: usize = 10;
+const OPERATIONS: usize = 11;
 
 /// The time that a store waits for an answer.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -285,7 +287,7 @@ impl<S: Store> Store for FaultyStore<S> {
         self.call(Operation::Fetch, operation::NOW, self.inner.now()).await
     }
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
-        self.call(Operation::Settle, operation::BEGIN_ATTEMPT, self.inner.begin_attempt(node, fence, attempt)).await
+        self.call(Operation::BeginAttempt, operation::BEGIN_ATTEMPT, self.inner.begin_attempt(node, fence, attempt)).await
     }
     fn settles_in_parallel(&self) -> bool {
         self.inner.settles_in_parallel()

@@ -278,6 +278,9 @@ scenarios! {
         an_event_that_kills_its_process_goes_dead_on_many_nodes = poison_among_innocents(MultiNode),
         an_event_that_kills_its_process_goes_dead_in_order = poison_among_innocents(Ordered),
         an_event_that_kills_its_process_goes_dead_in_its_key = poison_among_innocents(Partitioned),
+        a_suspect_waits_for_the_record_of_the_one_before = suspects_wait_for_the_record_of_the_one_before(SingleNode),
+        a_suspect_waits_for_the_record_of_the_one_before_on_many_nodes = suspects_wait_for_the_record_of_the_one_before(MultiNode),
+        a_suspect_waits_for_the_record_of_the_one_before_of_its_node = suspects_wait_for_the_record_of_the_one_before(Partitioned),
     }
     keys {
         events_of_a_key_are_delivered_in_order,

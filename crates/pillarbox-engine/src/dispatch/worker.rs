@@ -212,7 +212,7 @@ impl Worker {
             return Some(verdict_on(&item.row, Change::Dead { attempts, error }));
         }
         // Rows that have been through a crash run one at a time, so that no innocent one shares the next with its cause.
-        let _alone = if attempts > 0 { Some(self.crashes.alone.lock().await) } else { None };
+        let _alone = if attempts > 0 { Some(self.crashes.alone(item.row.seq).await) } else { None };
         if attempts > 0 && self.tenure.mode != Mode::Ordered && self.is_paused(&item.row).await {
             self.in_flight.leave_paused(&item);
             return None;

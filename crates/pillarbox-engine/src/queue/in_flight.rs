@@ -18,6 +18,8 @@ use crate::poll_schedule::PollSchedule;
 
 /// The key of all events where the table's order is kept.
 const ONE_KEY: u64 = 0;
+/// About as long as it takes to record a verdict.
+const ASK_AGAIN: Duration = Duration::from_millis(1);
 
 /// The rows in flight of a term: those that this node holds, from the moment that one enters its memory until its verdict is
 /// recorded or it is left to the table.
@@ -164,6 +166,14 @@ impl InFlight {
     pub(crate) async fn earlier_recorded(&self, row: &Row) {
         if let (Some(unrecorded), Some(key)) = (&self.unrecorded, self.key(row)) {
             unrecorded.all_recorded(key).await;
+        }
+    }
+
+    /// Waits until a row is not in flight any more, or the database refuses its verdict. It is asked for again and again: a wait
+    /// for one row is rare, and what releases rows is not to look for one.
+    pub(crate) async fn over(&self, seq: i64) {
+        while self.intake.registry.holds(seq) && !self.quarantine.lock().holds(seq) {
+            tokio::time::sleep(ASK_AGAIN).await;
         }
     }
 

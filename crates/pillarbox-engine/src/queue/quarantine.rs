@@ -32,6 +32,10 @@ impl Quarantine {
         true
     }
 
+    pub(super) fn holds(&self, seq: i64) -> bool {
+        self.rows.iter().any(|(_, held)| *held == seq)
+    }
+
     /// The end of the next quarantine.
     pub(super) fn next(&self) -> Option<Instant> {
         self.rows.front().map(|(end, _)| *end)

@@ -202,6 +202,11 @@ impl Registry {
         self.entries.lock().rows.values().filter_map(partition).collect()
     }
 
+    /// True if this row is held.
+    pub(crate) fn holds(&self, seq: i64) -> bool {
+        matches!(self.entries.lock().rows.get(&seq), Some(Entry::Held { .. }))
+    }
+
     /// The number of rows that are held.
     pub(crate) fn held(&self) -> usize {
         self.entries.lock().rows.values().filter(|entry| matches!(entry, Entry::Held { .. })).count()

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
@@ -10,11 +11,12 @@ use pillarbox_engine::handlers::{Events, on_type};
 use pillarbox_engine::run::{Config, FailingKey, Outbox, Role};
 
 use super::setting::drained;
-use crate::events::{events, keyed};
+use crate::events::{event, events, keyed};
 use crate::run::{Db, Outcome};
-use crate::{Fault, FaultyStore, Harness, Recorder};
+use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
 
 const LIMIT: u32 = 3;
+const WORKERS: usize = 8;
 
 /// A handler that an event of type `test.poison` would kill together with its process: it never returns from that.
 fn victim() -> Recorder {
@@ -25,9 +27,10 @@ fn victim() -> Recorder {
     })
 }
 
-async fn start(mode: Mode, store: impl Store, recorder: &Recorder) -> Result<Outbox, BoxError> {
+async fn start(mode: Mode, store: impl Store, recorder: &Recorder, workers: usize) -> Result<Outbox, BoxError> {
     let mut config = Config::default();
     config.shutdown.drain_timeout = Duration::ZERO;
+    config.dispatch.workers = workers;
     if mode == Mode::Partitioned {
         config.retry.failing_key = FailingKey::SkipDead;
     }
@@ -42,13 +45,22 @@ async fn start(mode: Mode, store: impl Store, recorder: &Recorder) -> Result<Out
     Ok(outbox.start().await?)
 }
 
+/// What a process that dies leaves behind: nothing is given back, and its lease just ends.
+async fn die<H: Harness>(db: &Db<H>, store: &FaultyStore<Arc<dyn Store>>, outbox: &Outbox) -> Outcome {
+    let Role::Active { node } = outbox.role() else { return Err("it should deliver".into()) };
+    store.set_all(Fault::Refused);
+    db.expire(&node).await?;
+    outbox.shutdown().await;
+    Ok(())
+}
+
 /// Runs nodes that die of the poison, one after the other, until it is given up, and counts them.
 async fn crashes<H: Harness>(db: &Db<H>, poison: &Envelope, mode: Mode) -> Result<(u32, Vec<Recorder>), BoxError> {
     let (mut crashed, mut recorders) = (0, Vec::new());
     loop {
         let store = FaultyStore::new(db.store());
         let recorder = victim();
-        let outbox = start(mode, store.clone(), &recorder).await?;
+        let outbox = start(mode, store.clone(), &recorder, WORKERS).await?;
         recorders.push(recorder.clone());
         let ended = loop {
             if db.columns(poison.id().as_str()).await?.is_some_and(|row| row.status == 3) {
@@ -63,11 +75,7 @@ async fn crashes<H: Harness>(db: &Db<H>, poison: &Envelope, mode: Mode) -> Resul
             drained(db, &outbox).await?;
             return Ok((crashed, recorders));
         }
-        let Role::Active { node } = outbox.role() else { return Err("it should deliver".into()) };
-        // What a process that dies leaves behind: nothing is given back, and its lease just ends.
-        store.set_all(Fault::Refused);
-        db.expire(&node).await?;
-        outbox.shutdown().await;
+        die(db, &store, &outbox).await?;
         crashed += 1;
         assert!(crashed < 20, "it is never given up");
     }
@@ -98,4 +106,32 @@ pub(super) async fn poison_among_innocents<H: Harness>(db: &Db<H>, mode: Mode) -
         }
     }
     Ok(())
+}
+
+/// An innocent event that has ended shares the next crash as well until its end is recorded, so the next suspect waits for that.
+pub(super) async fn suspects_wait_for_the_record_of_the_one_before<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+    let innocent = event()?;
+    db.write(vec![innocent.clone(), Envelope::builder("test.poison").key("a").payload_json("{}").build()?]).await?;
+    let begin = async || {
+        let (store, recorder) = (FaultyStore::new(db.store()), victim());
+        store.set(Operation::Settle, Fault::Unreachable);
+        // One worker takes them in the order of the table.
+        let outbox = start(mode, store.clone(), &recorder, 1).await?;
+        Ok::<_, BoxError>((store, recorder, outbox))
+    };
+    // One crash raises the suspicion, and both are announced at the next.
+    for _ in 0..2 {
+        let (store, recorder, outbox) = begin().await?;
+        recorder.wait_for_calls(2).await;
+        die(db, &store, &outbox).await?;
+    }
+    let (store, recorder, outbox) = begin().await?;
+    recorder.wait_for_ends(1).await;
+    store.wait_for_faults(Operation::Settle, 3).await;
+    assert_eq!(recorder.calls().len(), 1, "the next one runs, and nobody knows that the first has ended");
+    store.set(Operation::Settle, Fault::None);
+    recorder.wait_for_calls(2).await;
+    let row = db.columns(innocent.id().as_str()).await?.ok_or("the row is gone")?;
+    assert_eq!((row.status, row.attempts), (1, 1));
+    die(db, &store, &outbox).await
 }
