@@ -16,7 +16,7 @@ const NODES: usize = 3;
 const EVENTS: u32 = 10_000;
 
 /// Slow enough for a kill to find events under way, and a lease that a busy machine does not miss.
-const ARGS: [&str; 8] = ["--mode", "multi_node", "--lease", "2s", "--workers", "8", "--delay", "2ms"];
+const ARGS: [&str; 8] = ["--mode", "multi_node", "--lease", "2s", "--workers", "8", "--delay", "10ms"];
 
 #[tokio::test]
 async fn on_postgres_kills_lose_nothing_and_double_only_what_was_in_flight() {
@@ -40,7 +40,13 @@ async fn lose_nothing_and_double_only_what_was_in_flight(database: Arc<dyn Datab
     let mut in_flight: BTreeMap<String, u32> = BTreeMap::new();
     for round in 0..ROUNDS {
         let each = EVENTS / ROUNDS;
+        let before = database.count("SELECT coalesce(max(seq), 0) FROM outbox_event").await;
+        let begun = format!(
+            "SELECT least(count(*), 1) FROM outbox_event WHERE seq > {before} AND (status = 1 OR locked_by IS NOT NULL)"
+        );
         database.insert(round * each..(round + 1) * each).await;
+        // On a busy machine a node takes longer to start than a round, and kills of those alone would find nothing out.
+        database.wait_for(&begun, 1).await;
         sleep(Duration::from_millis(random.next_u64() % 80)).await;
         let slot = usize::try_from(random.next_u64()).unwrap() % NODES;
         let next = launch(round + 3, slot);

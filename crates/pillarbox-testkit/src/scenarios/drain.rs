@@ -156,6 +156,7 @@ pub(super) async fn drain_counts_the_events_of_a_paused_type<H: Harness>(db: &Db
     pause.pause("test.event", Instant::now() + HOUR);
     db.write(vec![event()?, keyed("another type")?]).await?;
     let outbox = node(db, Mode::SingleNode, &recorder).type_pause(pause).start().await?;
+    recorder.wait_for_ends(1).await;
     let left = outbox.drain(SHORT).await?;
     assert_eq!((left.due, recorder.calls().len()), (1, 1), "{left}");
     holds_nothing(db, &outbox).await
