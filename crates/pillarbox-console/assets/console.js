@@ -21,7 +21,7 @@
     });
   }
 
-  // Live: a page that nobody sees asks nothing. What is unfolded would be folded, with the words that are being written into it.
+  // Live: a page that nobody sees asks nothing, and text that is marked stays marked.
   const live = document.querySelector("[data-live]");
   let isLive = true;
   if (live) {
@@ -32,9 +32,14 @@
     });
   }
   document.addEventListener("htmx:beforeRequest", (event) => {
-    const isUnfolded = document.querySelector("#live details[open]");
-    if (!isLive || document.hidden || isUnfolded || !window.getSelection().isCollapsed) event.preventDefault();
+    if (!isLive || document.hidden || !window.getSelection().isCollapsed) event.preventDefault();
   });
+  if (window.Idiomorph) {
+    const { callbacks } = window.Idiomorph.defaults;
+    // What is unfolded stays so, and a form keeps the words that are being written into it.
+    callbacks.beforeAttributeUpdated = (name, node) => !(name === "open" && node.matches("details"));
+    callbacks.beforeNodeMorphed = (node) => !node.matches?.("details.action[open]");
+  }
   const warn = (lost) => root.classList.toggle("lost", lost);
   document.addEventListener("htmx:sendError", () => warn(true));
   document.addEventListener("htmx:timeout", () => warn(true));

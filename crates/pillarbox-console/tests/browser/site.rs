@@ -2,6 +2,8 @@ use std::sync::Arc;
 
 use pillarbox_console::{Access, Console, Role, Setting, Source};
 use pillarbox_core::store::Store;
+use pillarbox_routes::{Route, Routes};
+use pillarbox_testkit::publishers::MemoryPublisher;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -19,7 +21,9 @@ impl Site {
             value: value.to_owned(),
             origin: origin.map(str::to_owned),
         };
-        let source = Source::of_store("shop", store).settings([
+        let route = Route::to(Arc::new(MemoryPublisher::new()), "orders").named("orders").types(["order.*"]);
+        let routes = Routes::new().route(route).build().expect("valid");
+        let source = Source::of_store("shop", store).routes(routes).settings([
             setting("claim.max_interval", "500ms", Some("relay.toml, line 7")),
             setting("dispatch.workers", "32", None),
             setting("retry.max_attempts", "5", Some("variable PILLARBOX_RETRY_MAX_ATTEMPTS")),

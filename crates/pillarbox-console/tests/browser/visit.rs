@@ -123,6 +123,35 @@ async fn one_event(browser: &Browser, site: &Site) {
     browser.wait_for(" UTC").await;
     browser.press("[data-times]").await;
     browser.wait_until("return !document.body.innerText.includes(' UTC')").await;
+    browser.goto(&site.page("events?find=event-005")).await;
+    browser.press("main details summary").await;
+    brought_up_to_date(browser).await;
+    assert_eq!(browser.count("main details[open]").await, 1, "what is unfolded stays so");
+}
+
+/// Waits until the page has been brought up to date twice since now.
+async fn brought_up_to_date(browser: &Browser) {
+    browser
+        .script("window.times = 0; document.addEventListener('htmx:afterSettle', () => { window.times += 1; })")
+        .await;
+    browser.wait_until("return window.times >= 2").await;
+}
+
+/// A route is paused with a reason and resumed; nothing that happens meanwhile takes the reason away.
+async fn routes(browser: &Browser, site: &Site) {
+    browser.goto(&site.page("routes")).await;
+    browser.press("details.action summary").await;
+    browser.fill("details.action input[name=reason]", "the partner moves").await;
+    browser.script("document.activeElement.blur()").await;
+    brought_up_to_date(browser).await;
+    assert_eq!(browser.count("details.action[open]").await, 1, "a form that is being filled in stays");
+    browser.assert_accessible("a route that is to be paused").await;
+    browser.press("details.action button[type=submit]").await;
+    browser.wait_for("paused by an operator, on this node").await;
+    browser.wait_for("the partner moves").await;
+    browser.assert_accessible("a paused route").await;
+    browser.press("form[action$=resume-route] button").await;
+    browser.wait_until("return document.body.innerText.includes('open') && !document.body.innerText.includes('the partner moves')").await;
 }
 
 /// The first thing that the tabulator reaches leads past the menu, and what has the focus can be seen.
@@ -208,7 +237,8 @@ async fn changes(browser: &Browser, site: &Site, store: &Arc<dyn Store>) {
     browser.wait_for("Nothing is paused").await;
     assert_eq!(store.pauses().await.expect("a list"), []);
 
+    routes(browser, site).await;
     browser.goto(&site.page("audit")).await;
-    assert_eq!(browser.count("tbody tr").await, 7, "each change is recorded");
+    assert_eq!(browser.count("tbody tr").await, 9, "each change is recorded");
     browser.assert_no_complaint("changes").await;
 }
