@@ -30,6 +30,9 @@ async fn a_broker_that_does_not_answer_holds_up_no_other_route() {
     let (_, status) = page(port, "/status").await.unwrap();
     let [stock, orders] = &routes(&status)[..] else { panic!("{status}") };
     assert_eq!((&orders["state"], &stock["problem"]), (&json!("open"), &json!("it has not answered within 2s")));
+    let told = |route: &serde_json::Value| (route["takes"].clone(), route["to"].clone());
+    assert_eq!(told(stock), (json!("type stock"), json!("stock")));
+    assert_eq!(told(orders), (json!("every event"), json!(null)));
     assert_eq!(shop.count("event_type = 'stock' AND status IN (0, 2) AND attempts = 0").await, 10);
     let ended = stop(running).await;
     assert_eq!(ended.code, Some(0), "{ended:?}");

@@ -45,9 +45,14 @@ pub(crate) struct Places<'a> {
 }
 
 impl Places<'_> {
+    /// The line of this place, from 1.
+    pub(super) fn line(self, at: usize) -> usize {
+        1 + self.text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+    }
+
     /// Something is wrong at this place, a distance in bytes from the beginning.
     pub(crate) fn wrong(self, at: usize, section: &str, problem: impl Into<String>) -> FileError {
-        let line = 1 + self.text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+        let line = self.line(at);
         let section = if section.is_empty() { String::new() } else { format!("{section}: ") };
         FileError::Wrong { path: self.path.to_owned(), line, section, problem: problem.into() }
     }

@@ -2,6 +2,7 @@
 
 mod console;
 mod error;
+mod given;
 mod on_disk;
 mod publisher;
 mod read;

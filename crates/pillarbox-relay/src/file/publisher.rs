@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::FileError;
 use super::error::Places;
+use super::given::Given;
 
 /// A broker of the file.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct PublisherSection {
     pub(crate) publisher: Arc<dyn Publisher>,
     /// The place of its section, in bytes from the beginning of the file.
     pub(super) at: usize,
+    /// What the section says.
+    pub(super) given: Vec<Given>,
     made_of: MadeOf,
 }
 
@@ -75,6 +78,7 @@ pub(super) fn publisher(
     mut table: Table<'_>,
 ) -> Result<PublisherSection, FileError> {
     let section = format!("[publisher.{name}]");
+    let given = Given::all(places, &table);
     let kind = match table.remove("kind").map(|kind| kind.into_inner()) {
         Some(DeValue::String(kind)) => kind.into_owned(),
         Some(_) => {
@@ -91,7 +95,7 @@ pub(super) fn publisher(
     };
     let reading = Reading { places, section: &section, at, table };
     let (publisher, options) = reading.make(&kind)?;
-    Ok(PublisherSection { name: name.to_owned(), publisher, at, made_of: MadeOf { options, authorities } })
+    Ok(PublisherSection { name: name.to_owned(), publisher, at, given, made_of: MadeOf { options, authorities } })
 }
 
 /// A publisher of a kind at a URL, all else as it is by default. Nothing is connected to.

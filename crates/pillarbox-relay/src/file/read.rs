@@ -14,6 +14,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::error::Places;
+use super::given::Given;
 use super::on_disk::{digest, read_text};
 use super::publisher::publisher;
 use super::{FileError, PublisherSection, RouteSection, ServerSettings};
@@ -26,6 +27,8 @@ pub struct RelayFile {
     pub(crate) digest: String,
     pub(crate) read_at: Timestamp,
     pub(crate) server: ServerSettings,
+    /// What section `[relay]` says.
+    pub(super) given: Vec<Given>,
     pub(crate) sources: Vec<Arc<Source>>,
     pub(crate) publishers: Vec<PublisherSection>,
     pub(crate) routes: Vec<RouteSection>,
@@ -192,11 +195,16 @@ impl Reader<'_> {
         let root = DeTable::parse(places.text)
             .map_err(|error| places.wrong(error.span().map_or(0, |span| span.start), "", error.message()))?;
         let (mut server, mut sources, mut publishers) = (ServerSettings::default(), Vec::new(), Vec::new());
-        let mut routes: Vec<(usize, RouteSection)> = Vec::new();
+        let (mut given, mut routes) = (Vec::new(), Vec::<(usize, RouteSection)>::new());
         for (name, item) in root.into_inner() {
             let at = name.span().start;
             match &**name.get_ref() {
-                "relay" => server = self.section("[relay]", at, item)?,
+                "relay" => {
+                    if let DeValue::Table(table) = item.get_ref() {
+                        given = Given::all(places, table);
+                    }
+                    server = self.section("[relay]", at, item)?;
+                }
                 "source" => {
                     for item in self.list("source", at, item)? {
                         sources.push(Arc::new(self.source(item)?));
@@ -244,6 +252,7 @@ impl Reader<'_> {
             digest: digest(places.text),
             read_at: SystemClock.now(),
             server,
+            given,
             sources,
             publishers,
             routes: routes.into_iter().map(|(_, route)| route).collect(),

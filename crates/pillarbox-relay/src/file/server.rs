@@ -45,6 +45,16 @@ pub enum OnUnavailable {
     Exit,
 }
 
+impl OnUnavailable {
+    /// As a file names it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Exit => "exit",
+        }
+    }
+}
+
 const LEAST: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(30 * 24 * 3600);
 

@@ -231,8 +231,8 @@ impl Deliverer {
         *self.state.lock() = state;
     }
 
-    /// The source as the console shows it, examined by this doctor.
-    pub(super) fn shown(&self, doctor: Doctor) -> pillarbox_console::Source {
+    /// The source as the console shows it, examined by this doctor, with the settings of this file.
+    pub(super) fn shown(&self, doctor: Doctor, file: &RelayFile) -> pillarbox_console::Source {
         use pillarbox_console::Source;
 
         let name = &*self.source.name;
@@ -249,7 +249,8 @@ impl Deliverer {
                 Source::of_outbox(name, outbox.clone()).examined_by(doctor.store(name, Arc::clone(store)))
             }
         };
-        source.settings(self.source.settings_in_force()).routes(self.forwarder.clone())
+        let settings = self.source.settings_in_force().chain(file.settings_around(name));
+        source.settings(settings).routes(self.forwarder.clone())
     }
 
     pub(super) fn report(&self) -> SourceReport {

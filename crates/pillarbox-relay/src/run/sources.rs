@@ -41,6 +41,7 @@ pub(crate) struct Sources {
 struct Shown {
     started: AtomicBool,
     configuration: Mutex<Option<ConfigurationReport>>,
+    file: Mutex<Option<Arc<RelayFile>>>,
     all: Mutex<Vec<Arc<Deliverer>>>,
 }
 
@@ -92,6 +93,7 @@ impl Sources {
     /// Lets the endpoint see the sources as they are now.
     pub(super) fn show(&self) {
         self.shown.all.lock().clone_from(&self.all);
+        *self.shown.file.lock() = Some(Arc::clone(&self.file));
         let (read_at, digest) = (self.file.read_at.to_string(), self.file.digest.clone());
         *self.shown.configuration.lock() = Some(ConfigurationReport { read_at, digest, refused: None });
     }
@@ -125,8 +127,9 @@ impl Sources {
                 let (path, configuration) = (path.clone(), configuration.clone());
                 Doctor::new().configuration(name.clone(), move || Box::pin(beside(path.clone(), configuration.clone())))
             };
+            let Some(file) = shown.file.lock().clone() else { return Vec::new() };
             let all = shown.all.lock();
-            all.iter().map(|source| source.shown(doctor()).configuration(configuration.clone().into())).collect()
+            all.iter().map(|source| source.shown(doctor(), &file).configuration(configuration.clone().into())).collect()
         }
     }
 
