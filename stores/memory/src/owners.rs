@@ -95,8 +95,13 @@ impl Owners {
 
     /// Frees the partitions of owners that are not `alive`, and so had no time to release them.
     pub(super) fn clear(&mut self, alive: impl Fn(&NodeId) -> bool) {
-        for (_, left) in self.owned.extract_if(.., |owner, _| !alive(owner)) {
-            self.died = self.died.union(left);
-        }
+        let died = &mut self.died;
+        self.owned.retain(|owner, left| {
+            let lives = alive(owner);
+            if !lives {
+                *died = died.union(*left);
+            }
+            lives
+        });
     }
 }
