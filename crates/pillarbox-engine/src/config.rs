@@ -271,7 +271,7 @@ pub struct PurgeConfig {
     /// The interval between looks for events to delete, one second to one day. Default one hour.
     #[serde(with = "span")]
     pub interval: Duration,
-    /// Rows deleted in one transaction at most, 1 to 10,000. Default 500.
+    /// Rows deleted in one transaction at most, 1 to 10,000. Default 2,000.
     pub batch: usize,
 }
 
@@ -284,7 +284,7 @@ impl Default for PurgeConfig {
             audit_after: Some(90 * 24 * HOUR),
             all_after: None,
             interval: HOUR,
-            batch: 500,
+            batch: 2000,
         }
     }
 }
@@ -307,7 +307,7 @@ pub struct MetricsConfig {
     /// letter. Default `pillarbox`.
     pub prefix: String,
     /// The interval at which the gauges are brought up to date, for which a node that delivers counts the pending rows; one second
-    /// to one hour, shortened by up to a quarter at random. Default 15 s. Raise it with a backlog of many millions of rows.
+    /// to one hour, doubled while nothing is due, and shortened by up to a quarter at random. Default 15 s. Raise it with a backlog of many millions of rows.
     #[serde(with = "span")]
     pub interval: Duration,
 }

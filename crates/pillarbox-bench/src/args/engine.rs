@@ -64,7 +64,7 @@ pub(crate) struct PurgeBenchArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub(crate) rows: u32,
     /// Rows that a step looks at: `purge.batch`.
-    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(long, value_name = "N", default_value_t = 2000)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) batch: u16,
     /// Print one line of JSON.

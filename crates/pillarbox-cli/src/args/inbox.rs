@@ -46,7 +46,7 @@ pub(crate) enum Inbox {
         #[arg(long, value_name = "CONSUMER")]
         consumer: Option<String>,
         /// The most messages to delete in one transaction.
-        #[arg(long, value_name = "N", default_value_t = 500)]
+        #[arg(long, value_name = "N", default_value_t = 2000)]
         #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
         batch: u16,
         #[command(flatten)]

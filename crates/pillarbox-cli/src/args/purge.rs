@@ -29,7 +29,7 @@ pub(crate) struct PurgeArgs {
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
     /// The most rows to look at, and so to delete, in one transaction.
-    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(long, value_name = "N", default_value_t = 2000)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) batch: u16,
     #[command(flatten)]

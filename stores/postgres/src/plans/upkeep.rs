@@ -57,7 +57,7 @@ async fn check(store: &PostgresStore, _: &NodeId) {
     for state in [Some(1_i16), Some(3), none] {
         let window: [Param<'_>; 5] =
             [(&state, Type::INT2), (&age, Type::INT8), (&above, Type::INT8), (&limit, Type::INT8), (&any, Type::TEXT)];
-        Plan::of(store, "", &sql.purge, &window).await.enters_by(&["pkey"], DEAD).sorts(limit);
+        Plan::of(store, BY_INDEX, &sql.purge, &window).await.enters_by(&["pkey"], DEAD).sorts(limit);
     }
     let backlog = Plan::of(store, BY_INDEX, &sql.backlog, &[]).await;
     backlog.enters_by(&["pkey", "aside_idx", "due_idx", "dead_idx"], PENDING);

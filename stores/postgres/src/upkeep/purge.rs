@@ -5,7 +5,7 @@ use pillarbox_core::store::refusal;
 use pillarbox_core::store::{Purge, Purgeable, Purged};
 use tokio_postgres::types::Type;
 
-use crate::error::Failure;
+use crate::error::{Failure, no_row};
 use crate::fetch::{from, size};
 use crate::ownership;
 use crate::session::Param;
@@ -29,19 +29,20 @@ pub(super) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failur
     ];
 
     let mut session = store.sessions.session().await?;
-    let transaction = match purge.what {
+    let rows = match purge.what {
         Purgeable::All => {
             // Under the lock of membership, so that no node begins to deliver what is being deleted.
             let transaction = ownership::locked(store, &mut session).await?;
             refuse_beside_nodes(store, &transaction).await?;
-            transaction
+            let rows = transaction.query_typed(&store.sql.purge, &params).await?;
+            transaction.commit().await?;
+            rows
         }
-        Purgeable::Done | Purgeable::Dead => session.transaction().await?,
+        Purgeable::Done | Purgeable::Dead => session.query_by_index(&store.sql.purge, &params).await?,
     };
-    let row = transaction.query_typed_one(&store.sql.purge, &params).await?;
-    transaction.commit().await?;
     session.finish();
 
+    let row = rows.first().ok_or_else(no_row)?;
     let (removed, seen): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
     let (last, all_are_young): (Option<i64>, bool) = (row.try_get(2)?, row.try_get(3)?);
     let over = seen < limit || all_are_young;
