@@ -287,7 +287,8 @@ impl<S: Store> Store for FaultyStore<S> {
         self.call(Operation::Fetch, operation::NOW, self.inner.now()).await
     }
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {
-        self.call(Operation::BeginAttempt, operation::BEGIN_ATTEMPT, self.inner.begin_attempt(node, fence, attempt)).await
+        self.call(Operation::BeginAttempt, operation::BEGIN_ATTEMPT, self.inner.begin_attempt(node, fence, attempt))
+            .await
     }
     fn settles_in_parallel(&self) -> bool {
         self.inner.settles_in_parallel()

@@ -8,6 +8,7 @@ use pillarbox_core::store::{Interventions, Store};
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
+use crate::observe::Loops;
 use crate::pause::jittered;
 use crate::queue::InFlight;
 use crate::tenure::Tenure;
@@ -28,13 +29,14 @@ pub(crate) struct Operators {
     known: Mutex<i64>,
     /// Told of each change that was noticed.
     noticed: watch::Sender<u64>,
+    loops: Arc<Loops>,
 }
 
 impl Operators {
-    pub(crate) fn new(store: Arc<dyn Store>, in_flight: Arc<InFlight>, tenure: &Tenure) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, in_flight: Arc<InFlight>, tenure: &Tenure, loops: Arc<Loops>) -> Self {
         // As many had been counted before anything was read.
         let known = Mutex::new(tenure.interventions);
-        Self { store, in_flight, mode: tenure.mode, known, noticed: watch::Sender::new(0) }
+        Self { store, in_flight, mode: tenure.mode, known, noticed: watch::Sender::new(0), loops }
     }
 
     /// Tells of each change that is noticed from now on.
@@ -48,7 +50,7 @@ impl Operators {
     }
 
     /// Asks the database before a call, unless somebody has since it [had to be](Self::is_stale). Where that fails or takes too long, the
-    /// call goes on: what it leads to could not be recorded either.
+    /// call goes on: mostly what it leads to could not be recorded either.
     pub(crate) async fn look_before_a_call(&self) {
         let looking = async {
             let mut known = self.known.lock().await;
@@ -61,6 +63,11 @@ impl Operators {
         }
     }
 
+    /// True if the database could not be asked the last time.
+    fn is_failing(&self) -> bool {
+        self.loops.notice.is_failing()
+    }
+
     /// Asks the database.
     async fn look(&self) {
         let mut known = self.known.lock().await;
@@ -68,11 +75,23 @@ impl Operators {
     }
 
     async fn ask(&self, known: &mut i64) {
-        let answer = self.store.interventions().await;
+        let was_failing = self.is_failing();
+        let answer = self.loops.notice.ask(self.store.interventions()).await;
         let pauses = self.in_flight.pauses();
         pauses.set_stale(false);
-        // A failure shows where the table is read, and the next look makes up for it.
-        let Ok(Interventions { count, pauses: paused }) = answer else { return };
+        let Interventions { count, pauses: paused } = match answer {
+            Ok(interventions) => interventions,
+            // The next look makes up for it.
+            Err(error) => {
+                if !was_failing {
+                    tracing::warn!(%error, "what operators have paused cannot be read, and is delivered meanwhile; trying again");
+                }
+                return;
+            }
+        };
+        if was_failing {
+            tracing::info!("what operators have paused can be read again");
+        }
         let is_paused_anew = pauses.set(paused) && !plants::is("pauses_unnoticed_in_memory");
         let has_changed = count != *known && !plants::is("interventions_unnoticed_in_memory");
         if !has_changed && !is_paused_anew {
@@ -103,7 +122,7 @@ impl InterventionWatch {
                 () = in_flight.intervened() => true,
             };
             let pauses = in_flight.pauses();
-            if !is_told && pauses.is_empty() && in_flight.is_empty() {
+            if !is_told && pauses.is_empty() && in_flight.is_empty() && !operators.is_failing() {
                 pauses.set_stale(!plants::is("pauses_unnoticed_when_idle"));
                 continue;
             }

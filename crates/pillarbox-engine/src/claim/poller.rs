@@ -228,7 +228,7 @@ impl Poller {
     /// time: where they are more than a fetch takes, those that it took get their place by `seq`, and what it left out may be below all of them.
     async fn arrange(&self, rows: &mut Vec<FetchedRow>, full: bool) -> Result<bool, StoreError> {
         let ReadCursor { store, poll_schedule, .. } = &self.cursor;
-        if full && promote_due(&**store, poll_schedule, rows, |_| true).await? {
+        if full && self.cursor.ask(promote_due(&**store, poll_schedule, rows, |_| true)).await? {
             return Ok(false);
         }
         rows.sort_unstable_by_key(FetchedRow::seq);

@@ -79,7 +79,7 @@ impl ReadCursor {
 
     /// Proves more of the table complete, if the database says so.
     pub(super) async fn prove(&mut self) -> Result<(), StoreError> {
-        self.safe_point.advance(&*self.store).await
+        self.telemetry.loops.look.ask_part(self.safe_point.advance(&*self.store)).await
     }
 
     /// True if the database may be in an older state than what is known of it here. Then nothing is proven of it any more, and
@@ -103,6 +103,11 @@ impl ReadCursor {
         paused
     }
 
+    /// Waits for an answer to a call that a read takes besides its fetch.
+    pub(super) async fn ask<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        self.telemetry.loops.look.ask_part(call).await
+    }
+
     /// The size of the next fetch, with so much room.
     pub(super) fn size(&self, room: Limits) -> Limits {
         self.size.within(room)
@@ -119,7 +124,7 @@ impl ReadCursor {
         };
         let call = call.instrument(tracing::debug_span!("claim", above = fetch.above, limit = fetch.limit));
         let call = telemetry.meters.claim.measure(call, |fetched| fetched.rows.len());
-        let fetched = telemetry.loops.look.ask(call).await?;
+        let fetched = telemetry.loops.look.ask_part(call).await?;
         let follows = fetch.scope.is_none() || tenure.standing.follows(lease, fetched.lease);
         debug_assert!(fetched.rows.len() <= fetch.limit, "I7: a fetch returns at most its limit");
         Ok(Some(fetched).filter(|_| tenure.standing.holds() && follows))
@@ -139,8 +144,11 @@ impl ReadCursor {
     /// A read has succeeded, with an answer of the database if it was `asked`. Waits if the next would bring the same rows: at most half of
     /// the time is spent so.
     pub(super) async fn succeeded(&mut self, asked: bool) {
-        if asked && self.failing.end() {
-            tracing::info!("the outbox table can be read again");
+        if asked {
+            self.telemetry.loops.look.done();
+            if self.failing.end() {
+                tracing::info!("the outbox table can be read again");
+            }
         }
         if let Some(took) = self.in_vain.take() {
             self.telemetry.loops.look.sleep(took.max(IN_VAIN)).await;

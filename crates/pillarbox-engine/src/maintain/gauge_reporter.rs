@@ -15,6 +15,8 @@ use crate::queue::Intake;
 
 /// The time for which a node that becomes active only delivers: to count a large backlog costs as much as to find its start.
 const DELIVER_FIRST: Duration = Duration::from_secs(2);
+/// So many times the interval lie between two readings while nothing is due.
+const QUIET: u32 = 2;
 /// Reading the table takes at most this share of the time, however many rows are pending.
 const SHARE: u32 = 50;
 
@@ -64,8 +66,12 @@ impl GaugeReporter {
         loop {
             self.process();
             let began = Instant::now();
+            let mut interval = self.interval;
             match self.read(node).await {
-                Ok(()) => failing = false,
+                Ok(is_quiet) => {
+                    failing = false;
+                    interval *= if is_quiet { QUIET } else { 1 };
+                }
                 Err(error) => {
                     self.telemetry.meters.backlog_failed.increment(1);
                     if !failing {
@@ -74,7 +80,7 @@ impl GaugeReporter {
                     failing = true;
                 }
             }
-            let pause = self.interval.max(began.elapsed() * SHARE);
+            let pause = interval.max(began.elapsed() * SHARE);
             tokio::time::sleep(jittered(pause, &*self.random)).await;
         }
     }
@@ -88,9 +94,11 @@ impl GaugeReporter {
         self.limits.report();
     }
 
-    async fn read(&self, node: &NodeId) -> Result<(), StoreError> {
+    /// True if nothing is due.
+    async fn read(&self, node: &NodeId) -> Result<bool, StoreError> {
         let meters = &self.telemetry.meters;
-        meters.backlog(&self.store.backlog().await?);
+        let backlog = self.store.backlog().await?;
+        meters.backlog(&backlog);
         meters.nodes(&self.store.nodes().await?, node, self.mode);
         if self.mode == Mode::Partitioned {
             meters.partitions(&self.store.partitions().await?);
@@ -101,6 +109,6 @@ impl GaugeReporter {
             // A node that has nothing to do has not asked.
             self.intake.intervened.notify_one();
         }
-        Ok(())
+        Ok(backlog.due == 0)
     }
 }

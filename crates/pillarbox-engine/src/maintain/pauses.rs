@@ -1,9 +1,14 @@
 use std::time::Duration;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::store::{EventFilter, NewPause, Pause, PauseChange, PauseKind, Upkeep, operation};
+use pillarbox_core::store::{
+    EventFilter, FIRST_PAGE, NewPause, Pause, PauseChange, PauseKind, PendingFilter, Record, Upkeep, operation,
+};
 
 use crate::queue::Intake;
+
+/// The pending rows of a key that are looked at for one that is paused.
+const OLDEST: usize = 100;
 
 /// The event types and handlers that are paused for the whole fleet: no call of theirs begins on any node.
 ///
@@ -102,6 +107,25 @@ impl<'a, S: Upkeep + ?Sized> Pauses<'a, S> {
             PauseKind::Handler => filter.attributes.handler = Some(name.to_owned()),
         }
         Ok(!self.store.recent(&filter, None, 1).await?.events.is_empty())
+    }
+
+    /// The `seq` of the first pending row before this one, of the same key and handler, that a pause holds: where keys are kept in order this one
+    /// waits behind it. It looks at the hundred oldest pending rows of the key, and asks for none while nothing is paused.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn before(&self, record: &Record) -> Result<Option<i64>, StoreError> {
+        let Some(key) = record.ordering_key.as_ref().or(record.aggregate_id.as_ref()) else { return Ok(None) };
+        let pauses = self.list().await?;
+        if pauses.is_empty() {
+            return Ok(None);
+        }
+        let mut filter = PendingFilter::new();
+        filter.attributes.key = Some(key.clone());
+        let pending = self.store.pending(&filter, FIRST_PAGE, OLDEST).await?;
+        let mut before = pending.iter().filter(|event| event.seq < record.seq && event.handler == record.handler);
+        let is_paused = |event_type: &str, handler| pauses.iter().any(|pause| pause.holds(event_type, handler));
+        Ok(before.find(|event| is_paused(&event.event_type, event.handler.as_deref())).map(|event| event.seq))
     }
 
     /// Pauses an event type, named exactly. One that is paused already gets this note.

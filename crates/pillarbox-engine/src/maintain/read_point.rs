@@ -14,8 +14,8 @@ const EVERY: Duration = Duration::from_secs(2);
 const SOON: Duration = Duration::from_millis(250);
 /// The number of settled events that is worth raising it sooner.
 const MANY: u64 = 5_000;
-/// The interval while this node settles none: other nodes may, and have gone meanwhile.
-const IDLE: Duration = Duration::from_secs(10);
+/// The interval while this node settles none: other nodes may, and what they settled last they had no time to raise it for.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// The pause after a call is so many times as long as the call, so that raising takes at most a tenth of the time.
 const SHARE: u32 = 10;

@@ -80,6 +80,8 @@ pub enum Problem {
     CannotRenew,
     /// The partitions could not be shared out with the other nodes. It is tried again.
     CannotShare,
+    /// What operators have paused, cancelled or want to be tried now could not be read. It is tried again; meanwhile paused events are delivered.
+    CannotNotice,
     /// Every worker is in a call that has been running for longer than
     /// [`slow_after`](crate::config::DispatchConfig::slow_after), a minute by default: no other event is delivered meanwhile. The
     /// log names handler, event type and id of each such call.
@@ -107,16 +109,17 @@ impl Health {
 
     /// Reads the loops at `now`.
     pub(crate) fn read(loops: &Loops, busy: Busy, role: Role, stopping: bool, lease: Duration, now: Instant) -> Self {
-        let Loops { join, look, settle, lease: renewal, share } = loops;
+        let Loops { join, look, settle, lease: renewal, share, notice } = loops;
         let states = [
             (join, Problem::CannotJoin),
             (look, Problem::CannotRead),
             (settle, Problem::CannotSettle),
             (renewal, Problem::CannotRenew),
             (share, Problem::CannotShare),
+            (notice, Problem::CannotNotice),
         ];
         let states = states.map(|(each, problem)| (LoopHealth::state(each), problem));
-        let [_, (look, _), (settle, _), (renewal, _), _] = &states;
+        let [_, (look, _), (settle, _), (renewal, _), ..] = &states;
         let errors = states.iter().filter_map(|(state, _)| state.error.as_ref());
         let last_error = errors.max_by_key(|(at, _)| *at).map(|(_, error)| (**error).to_owned());
         let own = match role {
@@ -193,6 +196,7 @@ impl fmt::Display for Problem {
             Self::CannotSettle => "cannot record verdicts",
             Self::CannotRenew => "cannot renew the lease",
             Self::CannotShare => "cannot share partitions",
+            Self::CannotNotice => "cannot read what operators have paused",
             Self::Stalled => "all workers are in slow calls",
             Self::Unanswered => "has had no answer of the database for longer than a lease",
             Self::Stuck => "stuck",

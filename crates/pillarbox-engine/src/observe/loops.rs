@@ -21,6 +21,8 @@ pub(crate) struct Loops {
     pub(crate) lease: LoopHealth,
     /// Sharing the partitions out.
     pub(crate) share: LoopHealth,
+    /// Noticing what operators have changed and paused.
+    pub(crate) notice: LoopHealth,
 }
 
 /// The state of one loop. The loop records each wait when it begins, so that nobody has to ask it later.
@@ -98,8 +100,18 @@ impl LoopHealth {
         *self.lock() = State { answered: Some(answered), ..State::default() };
     }
 
-    /// Waits for an answer of the database.
+    /// Waits for an answer of the database, with which all is done that the loop wanted.
     pub(crate) async fn ask<T, E: Reason>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let answer = self.ask_part(call).await;
+        if answer.is_ok() {
+            self.done();
+        }
+        answer
+    }
+
+    /// Waits for one of several answers of the database. Only with the last is all [done](Self::done) that the loop wanted: until then an
+    /// earlier error stands, or a loop whose second call always fails would look well after each first one.
+    pub(crate) async fn ask_part<T, E: Reason>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         let _wait = {
             let (mut state, now) = (self.lock(), Instant::now());
             state.phase = Phase::Asking(now);
@@ -108,13 +120,22 @@ impl LoopHealth {
         };
         let answer = call.await;
         let mut state = self.lock();
-        let reason = |error: &E| (Instant::now(), error.reason().chars().take(REASON).collect::<String>().into());
-        state.error = answer.as_ref().err().map(reason);
-        if answer.is_ok() {
-            (state.answered, state.wanted) = (Some(Instant::now()), None);
+        if let Err(error) = &answer {
+            state.error = Some((Instant::now(), error.reason().chars().take(REASON).collect::<String>().into()));
         }
         drop(state);
         answer
+    }
+
+    /// The database has answered all that the loop wanted of it.
+    pub(crate) fn done(&self) {
+        let mut state = self.lock();
+        (state.answered, state.wanted, state.error) = (Some(Instant::now()), None, None);
+    }
+
+    /// True if the last try has failed.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.lock().error.is_some()
     }
 
     /// Waits for so long before another try.

@@ -13,6 +13,8 @@ use crate::poll_schedule::PollSchedule;
 
 /// The number of looks at the other nodes within one lease of this node.
 const LOOKS_IN_A_LEASE: u32 = 3;
+/// The time between two looks while there is no other node, in leases.
+const LEASES_ALONE: u32 = 2;
 
 /// Watches the leases of the other nodes by this node's monotonic clock, and clears away those that are not renewed.
 ///
@@ -39,7 +41,7 @@ impl Watch {
             // A failure shows where the lease is renewed.
             if let Ok(nodes) = self.store.nodes().await {
                 if nodes.iter().all(|status| status.node == self.node) {
-                    pause = self.lease;
+                    pause = self.lease * LEASES_ALONE;
                 }
                 for other in leases.ended(&nodes, &self.node, Instant::now()) {
                     tracing::warn!(

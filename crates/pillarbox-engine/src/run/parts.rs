@@ -88,7 +88,12 @@ impl<'a> Parts<'a> {
         let in_flight = Arc::new(in_flight);
         let crashes = CrashTracker::new(Arc::clone(&shared.store), Arc::clone(&in_flight), Arc::clone(telemetry));
         let crashes = Arc::new(crashes);
-        let operators = Operators::new(Arc::clone(&shared.store), Arc::clone(&in_flight), &tenure);
+        let operators = Operators::new(
+            Arc::clone(&shared.store),
+            Arc::clone(&in_flight),
+            &tenure,
+            Arc::clone(&shared.telemetry.loops),
+        );
         let operators = Arc::new(operators);
         Self { supervisor, tenure, in_flight, crashes, deliverer, type_pause, operators, verdicts, signals }
     }

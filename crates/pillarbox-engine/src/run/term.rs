@@ -165,8 +165,8 @@ impl<'a> Term<'a> {
             self.release().await;
         }
         self.in_flight.clear();
-        let Loops { look, settle, share, .. } = &*telemetry.loops;
-        for health in [look, settle, share] {
+        let Loops { look, settle, share, notice, .. } = &*telemetry.loops;
+        for health in [look, settle, share, notice] {
             health.clear();
         }
         ended

@@ -176,7 +176,7 @@ impl Settler {
                     match batch {
                         [verdict] => match plainer(verdict) {
                             Some(plain) => Box::pin(self.settle(&[plain], tried)).await,
-                            None => self.unrecordable(verdict.row.seq, &error).await,
+                            None => self.unrecordable(&verdict.row, &error).await,
                         },
                         // One verdict that the database refuses must not keep the others from being recorded.
                         _ => {
@@ -269,16 +269,20 @@ impl Settler {
     }
 
     /// The row stays pending, so it is delivered again: at least once, not at once.
-    async fn unrecordable(&mut self, seq: i64, error: &StoreError) {
+    async fn unrecordable(&mut self, row: &RowId, error: &StoreError) {
         Counters::add(&self.telemetry.counters.refused, 1);
         if let Some(events) = self.complaints.unrecordable.report(1) {
-            tracing::error!(events, seq, %error, "the database refuses verdicts; their events are delivered again in a minute");
+            let RowId { seq, event_id, handler } = row;
+            tracing::error!(
+                events, seq, %event_id, handler = handler.as_deref(), %error,
+                "the database refuses verdicts; their events are delivered again in a minute"
+            );
         }
         if self.in_flight.is_quarantine_full() {
             // So many that something is wrong with all of them: settling waits, and holds back the workers with it.
             let _given_up = self.give_up.run_until_cancelled(self.in_flight.end_quarantine()).await;
         }
-        self.in_flight.quarantine(seq);
+        self.in_flight.quarantine(row.seq);
     }
 }
 

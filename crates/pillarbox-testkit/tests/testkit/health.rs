@@ -102,6 +102,44 @@ async fn a_table_that_cannot_be_read_is_a_problem_until_it_can() {
     }
 }
 
+/// Rows of other programs come without a partition. What a read wrote after its fetch failed, and the fetch looked well.
+#[tokio::test(start_paused = true)]
+async fn a_read_whose_second_call_fails_is_a_problem_until_it_succeeds() {
+    let inner = MemoryStore::new();
+    let store = FaultyStore::new(inner.clone());
+    let node = Outbox::partitioned(store.clone()).lease(LEASE).handle_all(|_: Delivery| async {});
+    let outbox = node.start().await.expect("starts");
+    sleep(LONG).await;
+    store.set(Operation::Settle, Fault::Refused);
+    insert(&inner, 0..1);
+    for _ in 0..100 {
+        sleep(LONG).await;
+        assert_problems(&outbox.health(), &[Problem::CannotRead], true);
+    }
+    assert!(outbox.health().last_look.is_some_and(|ago| ago > HOUR / 2), "{}", outbox.health());
+    store.set(Operation::Settle, Fault::None);
+    sleep(LONG).await;
+    assert_problems(&outbox.health(), &[], true);
+}
+
+/// A pause that nobody can read holds nothing up, so it has to be seen.
+#[tokio::test(start_paused = true)]
+async fn pauses_that_cannot_be_read_are_a_problem_until_they_can() {
+    let inner = MemoryStore::new();
+    let store = FaultyStore::new(inner.clone());
+    let outbox = outbox(&store).start().await.expect("starts");
+    sleep(LONG).await;
+    store.set(Operation::Watch, Fault::Unreachable);
+    sleep(LONG).await;
+    assert_problems(&outbox.health(), &[], true);
+    insert(&inner, 0..1);
+    sleep(LONG).await;
+    assert_problems(&outbox.health(), &[Problem::CannotNotice], true);
+    store.set(Operation::Watch, Fault::None);
+    sleep(SECOND * 10).await;
+    assert_problems(&outbox.health(), &[], true);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_look_that_is_never_answered_is_stuck() {
     let store = store();

@@ -54,7 +54,7 @@ impl OrderedPoller {
             return Ok(None);
         }
         self.state.full_since = None;
-        if self.state.ranges.iter().any(|range| range.mark == 0) {
+        if self.state.ranges.iter().any(|range| range.mark == 0) && !self.state.found_nothing {
             // To pass over all that is at the bottom once is enough.
             self.cursor.prove().await?;
         }
@@ -92,6 +92,7 @@ impl OrderedPoller {
         }
         self.cursor.answered(size, &rows, began);
         let full = cut || rows.len() >= fetch.limit;
+        self.state.found_nothing = !full && rows.is_empty();
         let ready = rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).max();
         let seen = if full { ready.unwrap_or(fetch.above) } else { i64::MAX };
         self.arrange(&mut rows, seen, &partitions).await?;
@@ -130,10 +131,10 @@ impl OrderedPoller {
         seen: i64,
         partitions: &RangeInclusive<u8>,
     ) -> Result<(), StoreError> {
-        promote_due(&*self.cursor.store, &self.cursor.poll_schedule, rows, |row| {
+        let promoted = promote_due(&*self.cursor.store, &self.cursor.poll_schedule, rows, |row| {
             row.seq > seen && row.order_key().is_some() && !plants::is("due_rows_keep_no_place")
-        })
-        .await?;
+        });
+        self.cursor.ask(promoted).await?;
         self.assign_partitions(rows, partitions).await?;
         rows.sort_unstable_by_key(FetchedRow::seq);
         Ok(())
@@ -304,7 +305,7 @@ impl OrderedPoller {
             }
         }
         if !assigned.is_empty() {
-            self.cursor.store.assign_partitions(&assigned).await?;
+            self.cursor.ask(self.cursor.store.assign_partitions(&assigned)).await?;
             let (_, ours) = self.queue.assignment();
             let (ranges, queue) = (&mut self.state.ranges, &self.queue);
             rows.retain(|row| {

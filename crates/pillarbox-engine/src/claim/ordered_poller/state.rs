@@ -23,6 +23,8 @@ pub(crate) struct ReadState {
     pub(super) next: usize,
     /// The end of the last read of a range, and its duration.
     pub(super) looked: Option<(Instant, Duration)>,
+    /// True if the last read found nothing, so that there is nothing to pass over.
+    pub(super) found_nothing: bool,
     /// True if keys were refilled last.
     pub(super) refills: bool,
     /// True if the last read was of a class that is passed over.
