@@ -166,7 +166,7 @@ fn status(source: &Source) -> Option<SourceStatus> {
     }
     let routes = source.routes.as_ref().map(Forwarder::status).unwrap_or_default();
     let pauses = routes.into_iter().flat_map(pauses).collect();
-    Some(SourceStatus { name: source.name().to_owned(), problems, pauses })
+    Some(SourceStatus { name: source.name().to_owned(), problems, pauses, elsewhere: None })
 }
 
 fn pauses(status: RouteStatus) -> impl Iterator<Item = RoutePause> {

@@ -30,6 +30,13 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// The time over which each point of a plot is told: nodes write their figures with each renewal of their lease, which is several seconds.
 const SMOOTHED: Duration = Duration::from_secs(30);
 
+/// The time from the beginning of one sample to that of the next, where the one took so long, and so many have failed in a row. One that had no
+/// answer may have met a lock that is gone now, so it is soon asked again, and less and less often.
+fn pause(took: Duration, failed: u32) -> Duration {
+    let rare = EVERY.max(took * SHARE);
+    if failed == 0 { rare } else { rare.min(EVERY * 2_u32.saturating_pow(failed)) }
+}
+
 /// The figures of a source at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
@@ -72,6 +79,8 @@ struct Ring {
     samples: VecDeque<Sample>,
     /// Not asked before.
     next: Option<Instant>,
+    /// Samples without an answer since the last one that had one.
+    failed: u32,
 }
 
 /// The columns of the plots. `None` where a figure is not known.
@@ -126,7 +135,8 @@ impl Samples {
         };
         let mut all = self.0.lock();
         let ring = all.entry(source.name().to_owned()).or_default();
-        ring.next = Some(began + EVERY.max(began.elapsed() * SHARE));
+        ring.failed = if figures.is_ok() { 0 } else { ring.failed.saturating_add(1) };
+        ring.next = Some(began + pause(began.elapsed(), ring.failed));
         if ring.samples.len() >= KEPT {
             ring.samples.pop_front();
         }
@@ -222,6 +232,15 @@ mod tests {
     use pillarbox_memory::MemoryStore;
 
     use super::*;
+
+    #[test]
+    fn a_sample_without_an_answer_is_soon_taken_again() {
+        let seconds = Duration::from_secs;
+        let table = [(seconds(0), 0, 5), (seconds(1), 0, 20), (PATIENCE, 1, 10), (PATIENCE, 2, 20), (PATIENCE, 9, 100)];
+        for (took, failed, expected) in table {
+            assert_eq!(pause(took, failed), seconds(expected), "{took:?}, {failed}");
+        }
+    }
 
     fn sample(seconds: i64, nodes: &[(&str, u64)]) -> Sample {
         let node = |(name, delivered): &(&str, u64)| NodeStatus {

@@ -8,7 +8,7 @@ use pillarbox_core::examine::{Check, Checked, Severity};
 const NAMED: usize = 5;
 
 /// The checks of a process that delivers: of a relay, or of a service with routes.
-pub const ALL: &[&Check] = &[&NOT_RUNNING, &SILENT, &UNREADY, &ROUTE, &TARGETS, &BY_HAND];
+pub const ALL: &[&Check] = &[&NOT_RUNNING, &SILENT, &ELSEWHERE, &UNREADY, &ROUTE, &TARGETS, &BY_HAND];
 
 static NOT_RUNNING: Check = Check {
     code: "relay-not-running",
@@ -24,6 +24,14 @@ static SILENT: Check = Check {
     healthy: "the process that delivers answers",
     cause: "Something listens at the address of the relay, and does not answer: the process stands still, or has no time for its tasks. Another node takes over what it holds when its lease ends.",
     remedy: "Look at the process on its host: whether it was stopped (`kill -CONT`), waits for a disk, or has no processor. Else restart it.",
+};
+
+static ELSEWHERE: Check = Check {
+    code: "relay-elsewhere",
+    severity: Severity::Critical,
+    healthy: "the process delivers from the databases that are examined",
+    cause: "The process that delivers works on another database or table than this examination: its variables or files are not those of whoever runs the doctor, so that what is said of the outbox is of another one.",
+    remedy: "Run the doctor with the variables and the files of the relay: where it runs, and as its user.",
 };
 
 static UNREADY: Check = Check {
@@ -67,6 +75,8 @@ pub struct SourceStatus {
     pub problems: Vec<String>,
     /// What its routes do not deliver.
     pub pauses: Vec<RoutePause>,
+    /// The database and table that it works on beside those that are examined, if they are others.
+    pub elsewhere: Option<String>,
 }
 
 /// A route that does not deliver, or not everywhere.
@@ -138,7 +148,9 @@ pub(crate) fn judge(answer: Sources) -> Vec<Checked> {
         Err(NoAnswer::Silent(evidence)) => return found_alone(&SILENT, &evidence),
     };
     let (mut unready, mut routes, mut targets, mut by_hand) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for SourceStatus { name, problems, pauses } in sources {
+    let mut others = Vec::new();
+    for SourceStatus { name, problems, pauses, elsewhere } in sources {
+        others.extend(elsewhere.map(|elsewhere| format!("source {name}: {elsewhere}")));
         if !problems.is_empty() {
             unready.push(format!("source {name}: {}", problems.join("; ")));
         }
@@ -163,6 +175,7 @@ pub(crate) fn judge(answer: Sources) -> Vec<Checked> {
     vec![
         NOT_RUNNING.healthy(),
         SILENT.healthy(),
+        judge(&ELSEWHERE, others),
         judge(&UNREADY, unready),
         judge(&ROUTE, routes),
         judge(&TARGETS, targets),
@@ -181,6 +194,7 @@ fn named(mut some: Vec<String>, count: usize) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::expect_used, reason = "a test fails by panicking")]
 mod tests {
     use pillarbox_core::examine::Judgement;
 
@@ -206,11 +220,17 @@ mod tests {
                 RoutePause::ByHand { route: text("mail"), reason: text("a fair") },
                 RoutePause::Targets { route: text("hooks"), count: 21, some },
             ],
+            elsewhere: Some(text("it works on b.db")),
         };
         let other = SourceStatus { name: text("b"), pauses: (0..6).map(route).collect(), ..SourceStatus::default() };
         let found = evidence(vec![shop, other]);
         let codes: Vec<_> = found.iter().map(|(code, _)| *code).collect();
-        assert_eq!(codes, ["relay-unready", "route-paused", "target-paused", "route-paused-by-hand"]);
+        assert_eq!(
+            codes,
+            ["relay-elsewhere", "relay-unready", "route-paused", "target-paused", "route-paused-by-hand"]
+        );
+        let (elsewhere, found) = found.split_first().expect("findings");
+        assert_eq!(elsewhere.1, "source shop: it works on b.db");
         assert_eq!(found[0].1, "source shop: cannot read the table; password authentication failed");
         assert!(found[1].1.starts_with("source b, route r0: refused; ") && found[1].1.ends_with("; and 1 more"));
         assert!(found[2].1.starts_with("source shop, route hooks: https://t0 (503); "), "{found:?}");

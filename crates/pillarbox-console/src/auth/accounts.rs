@@ -59,6 +59,9 @@ impl Accounts {
     pub fn password_file(mut self, path: &Path, role: Role) -> Result<Self, AccessError> {
         let text = read(path)?;
         let password = text.trim();
+        if password.lines().count() > 1 {
+            return Err(malformed(path, None, "the file has more than one line; keep the password alone in it"));
+        }
         if password.chars().count() < SHORTEST {
             return Err(malformed(path, None, TOO_SHORT));
         }
@@ -201,6 +204,9 @@ mod tests {
         }
         let error = Accounts::new().password_file(file("short").path(), Role::Operate).expect_err("short").to_string();
         assert!(error.contains("fewer than 12"), "{error}");
+        let two = file("correct-horse-battery\nstaple-of-twelve\n");
+        let error = Accounts::new().password_file(two.path(), Role::Operate).expect_err("two lines").to_string();
+        assert!(error.contains("more than one line") && !error.contains("battery"), "{error}");
         let error = Accounts::new().password_file(Path::new("/nowhere"), Role::Read).expect_err("no file").to_string();
         assert!(error.contains("`/nowhere` cannot be read"), "{error}");
     }

@@ -5,6 +5,7 @@ use pillarbox_core::event::Payload;
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::row::FetchedRow;
 use pillarbox_core::store::{EventFilter, ListedEvent, Record};
+use pillarbox_engine::maintain::Pauses;
 use pillarbox_routes::{Destination, Forwarder, RouteState};
 
 use super::answer;
@@ -72,12 +73,17 @@ async fn waits(view: &View, record: &Record) -> Result<Markup, Problem> {
         Some(seq) => answer(store.record(seq)).await?,
         None => None,
     };
+    let paused = answer(Pauses::of(store).before(record)).await?;
     Ok(html! {
         @for pause in holding {
             p.notice.warn { "It waits: the " (pause.kind) " " (pause.name) " is paused since " (ago(pause.since, view.now)) ". "
                 a href=(view.href("pauses")) { "See the pauses" } "." }
         }
         @if let Some(head) = &head { (behind(view, head)) }
+        @if let Some(seq) = paused {
+            p.notice.warn { "In mode " code { "partitioned" } " it waits behind " a href=(view.href(&format!("event/{seq}"))) { "row " (seq) } " of its key, which is paused. "
+                a href=(view.href("pauses")) { "See the pauses" } "." }
+        }
         @if let Some(routes) = &view.source.routes { (routed(view, routes, record)) }
     })
 }

@@ -15,11 +15,15 @@ const NAMED: usize = 5;
 /// The figures of now, and their plots over the last hour. It asks the database nothing: it shows the samples.
 pub(crate) async fn page(view: View) -> Response {
     let last = view.app.samples.last(view.source.name());
+    let refused = view.source.configuration.as_ref().and_then(|file| file.refused.as_ref());
     let live = html! {
+        @if let Some((at, _)) = refused {
+            p.notice.bad role="alert" { "A changed file was refused at " (at) ", and the one before is still in force. " a href=(view.href("settings")) { "See why" } "." }
+        }
         @match &last {
             None => (empty("The first figures are on their way", &html! { "They come within a few seconds." })),
             Some(Sample { figures: Err(problem), at }) => {
-                p.notice.bad role="alert" { strong { "It cannot be used now: " } (problem) " (" (ago(*at, view.now)) "). It is asked again every few seconds." }
+                p.notice.bad role="alert" { strong { "It cannot be used now: " } (problem) " (" (ago(*at, view.now)) "). It is asked again by itself, less and less often, within two minutes at the latest." }
             }
             Some(Sample { figures: Ok(figures), at }) => {
                 (problems(&view, figures))

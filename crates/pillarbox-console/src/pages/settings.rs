@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use axum::response::Response;
 use maud::{Markup, html};
 
@@ -31,6 +33,13 @@ pub(crate) async fn page(view: View) -> Response {
     layout::page(&view, Page::Settings, "Settings in force", &html! {}, &live)
 }
 
+/// A name that speaks of a secret may be that of the place where it is kept, or have no value.
+fn shown(setting: &Setting) -> Cow<'_, str> {
+    let Setting { key, value, .. } = setting;
+    let is_place = ["_file", ".file", ".env"].iter().any(|end| key.ends_with(end));
+    if is_place || value == "–" { Cow::Borrowed(value) } else { mask::shown(key, value) }
+}
+
 fn list(settings: &[Setting]) -> Markup {
     html! {
         div.scroll { table.list {
@@ -38,7 +47,7 @@ fn list(settings: &[Setting]) -> Markup {
             thead { tr { th scope="col" { "Setting" } th scope="col" { "Value" } th scope="col" { "Given" } } }
             tbody { @for setting in settings { tr {
                 th scope="row" data-label="Setting" { code { (setting.key) } }
-                td data-label="Value" { code { (mask::shown(&setting.key, &setting.value)) } }
+                td data-label="Value" { code { (shown(setting)) } }
                 td data-label="Given" { @match &setting.origin { Some(origin) => (origin), None => span.faint { "default" } } }
             } } }
         } }

@@ -151,7 +151,11 @@ async fn routes(browser: &Browser, site: &Site) {
     browser.wait_for("the partner moves").await;
     browser.assert_accessible("a paused route").await;
     browser.press("form[action$=resume-route] button").await;
-    browser.wait_until("return document.body.innerText.includes('open') && !document.body.innerText.includes('the partner moves')").await;
+    browser
+        .wait_until(
+            "return document.body.innerText.includes('open') && !document.body.innerText.includes('the partner moves')",
+        )
+        .await;
 }
 
 /// The first thing that the tabulator reaches leads past the menu, and what has the focus can be seen.

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::http::StatusCode;
-use pillarbox_console::{Access, Console, Examination, Examine, Finding, Role, Setting, Source};
+use pillarbox_console::{Access, ConfigurationFile, Console, Examination, Examine, Finding, Role, Setting, Source};
 use pillarbox_core::examine::Severity;
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::publisher::PublishError;
 use pillarbox_core::store::{NewPause, PauseKind, Upkeep as _};
+use pillarbox_engine::maintain::{PauseNote, Pauses};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 use pillarbox_routes::{Route, Routes};
@@ -127,6 +128,26 @@ async fn a_pending_event_tells_what_it_waits_for() {
     assert!(!page(head).await.contains("It waits"), "it is DEAD, and waits for a person");
     let unrouted = page(stock).await;
     assert!(unrouted.contains("No route takes it") && !unrouted.contains("waits behind"), "{unrouted}");
+    write(&store, [event("stock.sold").key("k-3"), event("order.paid").key("k-3")]).await;
+    let rows: Vec<i64> = store.inspect().rows().iter().map(|row| row.seq).collect();
+    let (held, last) = (rows[3], rows[4]);
+    assert!(!page(last).await.contains("which is paused"));
+    Pauses::of(&store).pause_type("stock.sold", &PauseNote::new()).await.expect("pauses");
+    let behind = page(last).await;
+    assert!(behind.contains(&format!(">row {held}</a> of its key, which is paused")), "{behind}");
+    assert!(!page(held).await.contains("of its key, which is paused"), "the first of its key");
+}
+
+#[tokio::test]
+async fn a_file_that_was_refused_is_told_on_the_first_page() {
+    let refused = |refused: Option<(String, String)>| {
+        let file = ConfigurationFile { read_at: "12:00".to_owned(), refused };
+        Site::new(Console::new(Access::loopback(Role::Read)).source(source(&MemoryStore::new()).configuration(file)))
+    };
+    let page = refused(Some(("12:30".to_owned(), "line 3".to_owned()))).get("/s/shop/overview").await.body;
+    assert!(page.contains("A changed file was refused at 12:30"), "{page}");
+    let page = refused(None).get("/s/shop/overview").await.body;
+    assert!(!page.contains("was refused"), "{page}");
 }
 
 #[tokio::test]
@@ -217,10 +238,20 @@ async fn settings_say_where_they_came_from_and_no_secret() {
         setting("claim.max_interval", "500ms", Some("relay.toml, line 7")),
         setting("dispatch.workers", "32", None),
         setting("store.password", "hunter2", None),
+        setting("relay.console.password_file", "–", None),
+        setting("relay.console.read_password_file", "/run/secrets/readers", None),
     ]);
     let site = Site::new(Console::new(Access::loopback(Role::Read)).source(source));
     let page = site.get("/s/shop/settings").await.body;
-    for part in ["claim.max_interval", "500ms", "relay.toml, line 7", "dispatch.workers", "default"] {
+    for part in [
+        "claim.max_interval",
+        "500ms",
+        "relay.toml, line 7",
+        "dispatch.workers",
+        "default",
+        "<code>–</code>",
+        "/run/secrets/readers",
+    ] {
         assert!(page.contains(part), "{part}: {page}");
     }
     assert!(!page.contains("hunter2"), "{page}");
@@ -343,7 +374,7 @@ async fn what_is_paused_is_told_on_the_first_page_and_by_the_doctor() {
         assert!(page.contains(part), "{part}: {page}");
     }
     let page = site.get("/s/shop/doctor").await.body;
-    for part in ["route-paused", "source shop, route orders: ", "connection refused", "8 checks"] {
+    for part in ["route-paused", "source shop, route orders: ", "connection refused", "9 checks"] {
         assert!(page.contains(part), "{part}: {page}");
     }
 }

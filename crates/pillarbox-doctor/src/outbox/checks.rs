@@ -32,8 +32,8 @@ pub(crate) static UNFINISHED: Check = Check {
     code: "examination-unfinished",
     severity: Warning,
     healthy: "the examination has ended",
-    cause: "The examination took longer than its limit, so that the checks after this point were not made.",
-    remedy: "Look at what the database waits for, and run it again.",
+    cause: "The examination, or a statement of it, took longer than its limit or was refused: a lock may keep the tables, and what was not checked may be wrong.",
+    remedy: "Look at what the database waits for, such as a session that holds a lock on the tables, and run it again.",
 };
 pub(super) static CLOCK: Check = Check {
     code: "clock-offset",

@@ -73,7 +73,7 @@ async fn common<S: Store + ?Sized>(doctor: &Doctor, store: &S, results: &mut Vec
     let fleet = checkup.fleet(results).await;
     checkup.backlog(fleet.as_ref(), results).await;
     checkup.unrouted(results).await;
-    checkup.paused(results).await;
+    checkup.paused(fleet.as_ref(), results).await;
     checkup.blocked(fleet.as_ref(), results).await;
     checkup.held(fleet.as_ref(), results).await;
     true
@@ -164,6 +164,8 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
             Err(reason) => {
                 let both = [&checks::LATE, &checks::DEAD].map(|check| check.not_checked(reason.clone()));
                 results.extend(both);
+                // Behind a lock nothing else would be found.
+                results.push(UNFINISHED.found(format!("the events could not be counted: {reason}")));
             }
         }
     }
@@ -190,7 +192,7 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
         });
     }
 
-    async fn paused(&self, results: &mut Vec<Checked>) {
+    async fn paused(&self, fleet: Option<&Fleet>, results: &mut Vec<Checked>) {
         let pauses = match self.ask(self.store.pauses()).await {
             Ok(pauses) if pauses.is_empty() => return results.push(checks::PAUSED.healthy()),
             Ok(pauses) => pauses,
@@ -206,7 +208,12 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
                 let more = pauses.len().saturating_sub(PAUSES);
                 let more = if more > 0 { format!("; and {more} more") } else { String::new() };
                 let names: Vec<String> = names.collect();
-                checks::PAUSED.found(format!("due events that are held: {due}; {}{more}", names.join("; ")))
+                let behind = if fleet.is_some_and(Fleet::keeps_order_of_keys) {
+                    ", and what waits behind them in their keys"
+                } else {
+                    ""
+                };
+                checks::PAUSED.found(format!("due events that are held: {due}{behind}; {}{more}", names.join("; ")))
             }
             Err(reason) => checks::PAUSED.not_checked(reason),
         });

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::handle::BoxFuture;
-use pillarbox_doctor::{Configuration, Doctor};
+use pillarbox_doctor::{Configuration, Doctor, Sources};
 use pillarbox_engine::run::StartError;
 use pillarbox_routes::{Broker, Forwarder};
 use toml::de::DeTable;
 
+use self::status::Examined;
 use crate::relay::{Relay, RelayError, add_new};
 
 impl Relay {
@@ -23,15 +24,24 @@ impl Relay {
     /// # Errors
     /// A database that the file names wrongly; one that does not answer is a finding.
     pub async fn doctor(&self) -> Result<Doctor, RelayError> {
+        let mut opened = Vec::new();
+        for source in &self.file.sources {
+            opened.push((source, source.open().await));
+        }
+        let examined = opened.iter().filter_map(|(source, opened)| {
+            let info = opened.as_ref().ok()?.info();
+            let (database, table) = (info.address.clone(), info.table.clone());
+            Some(Examined { source: source.name.clone(), database, table })
+        });
         // Causes before what follows from them: the relay, its file and its brokers before the backlog of a database.
-        let mut doctor = with_file(Doctor::new(), &self.file.path, None, self.file.server.listen);
+        let mut doctor = with_file(Doctor::new(), &self.file.path, None, self.file.server.listen, examined.collect());
         for Broker { publisher, targets, beginnings } in self.brokers() {
             let name = format!("broker {}", publisher.info().address);
             doctor = doctor.broker(name, publisher, targets, beginnings);
         }
-        for source in &self.file.sources {
+        for (source, opened) in opened {
             let name = format!("source {}", source.name);
-            doctor = match source.open().await {
+            doctor = match opened {
                 Ok(store) => doctor.store(name, store),
                 Err(pillarbox_config::Error::Start(StartError::Store(error)))
                     if error.kind() != StoreErrorKind::Config =>
@@ -69,17 +79,27 @@ impl Relay {
 /// that much of the file can be read; its databases and brokers are not examined.
 pub fn doctor_of_unusable(path: &Path, problem: &str) -> Doctor {
     let listen = std::fs::read_to_string(path).ok().and_then(|text| listen(&text));
-    with_file(Doctor::new(), path, Some(problem.to_owned()), listen)
+    with_file(Doctor::new(), path, Some(problem.to_owned()), listen, Vec::new())
 }
 
-/// Adds a file, and the relay that listens where it says.
-fn with_file(doctor: Doctor, path: &Path, unusable: Option<String>, listen: Option<SocketAddr>) -> Doctor {
+/// Adds a file, and the relay that listens where it says, which should work on what is `examined`.
+fn with_file(
+    doctor: Doctor,
+    path: &Path,
+    unusable: Option<String>,
+    listen: Option<SocketAddr>,
+    examined: Vec<Examined>,
+) -> Doctor {
     let relay = listen.map_or_else(|| "the relay".to_owned(), |listen| format!("relay at {listen}"));
     let (name, path) = (format!("file {}", path.display()), path.to_owned());
     let look = move || -> BoxFuture<'static, Configuration> {
         Box::pin(configuration::beside_relay(path.clone(), unusable.clone(), listen))
     };
-    doctor.relay(relay, move || Box::pin(status::sources(listen))).configuration(name, look)
+    let ask = move || -> BoxFuture<'static, Sources> {
+        let examined = examined.clone();
+        Box::pin(async move { status::sources(listen, &examined).await })
+    };
+    doctor.relay(relay, ask).configuration(name, look)
 }
 
 /// The address of `relay.listen` in a text that may be wrong elsewhere.

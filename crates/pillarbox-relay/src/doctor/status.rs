@@ -32,6 +32,10 @@ struct Source {
     source: String,
     ready: bool,
     #[serde(default)]
+    database: String,
+    #[serde(default)]
+    table: String,
+    #[serde(default)]
     problems: Vec<String>,
     #[serde(default)]
     routes: Vec<Route>,
@@ -72,22 +76,39 @@ enum State {
     Open,
 }
 
-/// The sources of the relay that listens there.
-pub(super) async fn sources(listen: Option<SocketAddr>) -> Sources {
+/// An outbox that is examined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Examined {
+    /// The name of its source.
+    pub(super) source: String,
+    /// The database, without credentials.
+    pub(super) database: String,
+    pub(super) table: String,
+}
+
+/// The sources of the relay that listens there, beside what is examined.
+pub(super) async fn sources(listen: Option<SocketAddr>, examined: &[Examined]) -> Sources {
     let status = of_relay(listen).await?;
     if !status.started {
         let problems = vec!["is starting".to_owned()];
         return Ok(vec![SourceStatus { name: "of the relay".to_owned(), problems, ..SourceStatus::default() }]);
     }
-    Ok(status.sources.into_iter().map(SourceStatus::from).collect())
+    Ok(status.sources.into_iter().map(|source| source.beside(examined)).collect())
 }
 
-impl From<Source> for SourceStatus {
-    fn from(Source { source, ready, mut problems, routes }: Source) -> Self {
+impl Source {
+    fn beside(self, examined: &[Examined]) -> SourceStatus {
+        let Self { source: name, ready, database, table, mut problems, routes } = self;
         if !ready && problems.is_empty() {
             problems.push("is not ready".to_owned());
         }
-        Self { name: source, problems, pauses: routes.into_iter().flat_map(Route::pauses).collect() }
+        let here = examined.iter().find(|examined| examined.source == name);
+        // One that could not be opened yet has no database.
+        let other = here.filter(|here| !database.is_empty() && (&here.database, &here.table) != (&database, &table));
+        let elsewhere = other.map(|here| {
+            format!("it works on {database}, table {table}; examined is {}, table {}", here.database, here.table)
+        });
+        SourceStatus { name, problems, pauses: routes.into_iter().flat_map(Route::pauses).collect(), elsewhere }
     }
 }
 
@@ -184,7 +205,25 @@ mod tests {
     use super::*;
 
     fn status(source: serde_json::Value) -> Result<SourceStatus, serde_json::Error> {
-        serde_json::from_value::<Source>(source).map(SourceStatus::from)
+        let examined =
+            |source: &str| Examined { source: source.to_owned(), database: "d".to_owned(), table: "t".to_owned() };
+        serde_json::from_value::<Source>(source).map(|source| source.beside(&[examined("other"), examined("shop")]))
+    }
+
+    #[test]
+    fn a_relay_that_works_on_another_database_is_told() -> Result<(), serde_json::Error> {
+        let elsewhere = |source: &str, database: &str, table: &str| {
+            let told = status(json!({"source": source, "ready": true, "database": database, "table": table}))?;
+            Ok::<_, serde_json::Error>(told.elsewhere)
+        };
+        assert_eq!(
+            (elsewhere("shop", "d", "t")?, elsewhere("shop", "", "")?, elsewhere("new", "e", "t")?),
+            (None, None, None)
+        );
+        let expected = "it works on e, table t; examined is d, table t";
+        assert_eq!(elsewhere("shop", "e", "t")?.as_deref(), Some(expected));
+        assert!(elsewhere("shop", "d", "u")?.is_some());
+        Ok(())
     }
 
     #[test]
@@ -221,8 +260,8 @@ mod tests {
             Err(NoAnswer::Absent(reason)) => reason,
             other => format!("{other:?}"),
         };
-        assert!(absent(sources(None).await).contains("`relay.listen`"));
-        let answer = sources(Some(SocketAddr::from(([127, 0, 0, 1], 1)))).await;
+        assert!(absent(sources(None, &[]).await).contains("`relay.listen`"));
+        let answer = sources(Some(SocketAddr::from(([127, 0, 0, 1], 1))), &[]).await;
         assert_eq!(answer, Err(NoAnswer::NotRunning("nobody listens at 127.0.0.1:1 on this host".to_owned())));
     }
 
@@ -230,6 +269,6 @@ mod tests {
     async fn a_process_that_accepts_and_says_nothing_is_silent() {
         let frozen = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
         let address = frozen.local_addr().expect("an address");
-        assert!(matches!(sources(Some(address)).await, Err(NoAnswer::Silent(_))));
+        assert!(matches!(sources(Some(address), &[]).await, Err(NoAnswer::Silent(_))));
     }
 }

@@ -77,7 +77,11 @@ impl RelayFile {
                 // Without credentials, which the text of the file may hold.
                 let value =
                     if given.key == "url" { publisher.publisher.info().address.clone() } else { given.value.clone() };
-                Setting { key: format!("publisher.{}.{}", publisher.name, given.key), value, origin: Some(origin(given)) }
+                Setting {
+                    key: format!("publisher.{}.{}", publisher.name, given.key),
+                    value,
+                    origin: Some(origin(given)),
+                }
             })
         });
         of_relay.chain(of_publishers).collect()
@@ -104,7 +108,8 @@ impl ServerSettings {
             ("unrouted", unrouted_as_given(*unrouted)),
         ];
         if let Some(console) = console {
-            let path = |file: &Option<std::path::PathBuf>| or_none(file.as_ref().map(|file| file.display().to_string()));
+            let path =
+                |file: &Option<std::path::PathBuf>| or_none(file.as_ref().map(|file| file.display().to_string()));
             all.extend([
                 ("console.listen", console.listen.to_string()),
                 ("console.mask_payloads", console.mask_payloads.to_string()),
@@ -169,7 +174,8 @@ sources = ["billing"]
             let line = |origin: String| origin.rsplit_once("line ").map(|(_, line)| line.to_owned());
             settings.map(|it| (it.key, it.value, it.origin.and_then(line))).collect::<Vec<_>>()
         };
-        let row = |key: &str, value: &str, line: Option<&str>| (key.to_owned(), value.to_owned(), line.map(str::to_owned));
+        let row =
+            |key: &str, value: &str, line: Option<&str>| (key.to_owned(), value.to_owned(), line.map(str::to_owned));
         let shop = told("shop");
         for expected in [
             row("relay.batch", "100", Some("3")),
@@ -184,7 +190,10 @@ sources = ["billing"]
             assert!(shop.contains(&expected), "{expected:?}: {shop:?}");
         }
         let billing = told("billing");
-        assert!(billing.contains(&row("publisher.others.token.file", &token.display().to_string(), Some("19"))), "{billing:?}");
+        assert!(
+            billing.contains(&row("publisher.others.token.file", &token.display().to_string(), Some("19"))),
+            "{billing:?}"
+        );
         for (all, absent) in [(shop, "publisher.others"), (billing, "publisher.events")] {
             let all = format!("{all:?}");
             assert!(!all.contains(absent) && !all.contains("s3cret") && !all.contains("t0ken"), "{all}");

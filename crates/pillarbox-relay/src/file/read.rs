@@ -153,6 +153,19 @@ impl RelayFile {
         &self.server
     }
 
+    /// Those of these variables of the environment that look like settings and are of no source of the file: they change nothing. Settings of a
+    /// source are in variables such as `PILLARBOX_SHOP_CLAIM__BATCH`.
+    pub fn unclaimed_variables(&self, names: impl IntoIterator<Item = String>) -> Vec<String> {
+        let prefixes: Vec<String> = self.sources.iter().map(|source| variables(&source.name)).collect();
+        let is_unclaimed = |name: &String| {
+            let is_setting = name.strip_prefix("PILLARBOX_").is_some_and(|rest| rest.contains("__"));
+            is_setting && !prefixes.iter().any(|prefix| name.starts_with(prefix))
+        };
+        let mut unclaimed: Vec<String> = names.into_iter().filter(is_unclaimed).collect();
+        unclaimed.sort_unstable();
+        unclaimed
+    }
+
     /// The routes that a source's events may take, in their order.
     pub(crate) fn routes_of(&self, source: &str) -> Routes {
         let reachable = self.reach(source).into_iter().filter(|reach| reach.hidden_by.is_empty());

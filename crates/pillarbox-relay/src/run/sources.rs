@@ -25,6 +25,9 @@ use crate::serve::Reports;
 /// The interval at which the relay looks for publishers that nobody uses any more.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// The gauge of a refused file.
+const REFUSED: &str = "pillarbox_configuration_refused";
+
 /// The sources of a file, each with a task of its own.
 #[derive(Debug)]
 pub(crate) struct Sources {
@@ -43,6 +46,12 @@ struct Shown {
     configuration: Mutex<Option<ConfigurationReport>>,
     file: Mutex<Option<Arc<RelayFile>>>,
     all: Mutex<Vec<Arc<Deliverer>>>,
+}
+
+/// Reports whether a file was refused after the one that is in force.
+fn tell_refused(is_refused: bool) {
+    metrics::describe_gauge!(REFUSED, metrics::Unit::Count, "1 if a file was refused since the one in force was read");
+    metrics::gauge!(REFUSED).set(f64::from(u8::from(is_refused)));
 }
 
 impl Sources {
@@ -92,6 +101,7 @@ impl Sources {
 
     /// Lets the endpoint see the sources as they are now.
     pub(super) fn show(&self) {
+        tell_refused(false);
         self.shown.all.lock().clone_from(&self.all);
         *self.shown.file.lock() = Some(Arc::clone(&self.file));
         let (read_at, digest) = (self.file.read_at.to_string(), self.file.digest.clone());
@@ -100,6 +110,7 @@ impl Sources {
 
     /// Lets the endpoint and the console see that another file was refused.
     pub(super) fn show_refused(&self, problem: String) {
+        tell_refused(true);
         if let Some(configuration) = &mut *self.shown.configuration.lock() {
             configuration.refused = Some(RefusedConfiguration { at: SystemClock.now().to_string(), problem });
         }
