@@ -3,11 +3,10 @@
 use std::process::ExitCode;
 
 use pillarbox::Store;
-use pillarbox::maintain::{AuditEntry, AuditedAction};
+use pillarbox::maintain::{Attributes, AuditEntry, AuditedAction};
 use pillarbox_program::failure::sentence;
 use pillarbox_program::report::{self, counted, grouped, or_dash, plain};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::args::AuditArgs;
 use crate::failure::Failure;
@@ -33,12 +32,18 @@ pub(crate) async fn recorded<T>(
     changed
 }
 
-/// The JSON of what an action is about, without what is not set.
-pub(crate) fn subject(mut fields: Value) -> String {
-    if let Some(fields) = fields.as_object_mut() {
-        fields.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
-    }
-    fields.to_string()
+/// The words that say what an action is about, as the console writes them: `type order.placed, tenant acme`.
+pub(crate) fn subject<'a>(fields: impl IntoIterator<Item = (&'a str, Option<String>)>) -> String {
+    let given = fields.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?)));
+    let words = given.collect::<Vec<_>>().join(", ");
+    if words.is_empty() { "all".to_owned() } else { words }
+}
+
+/// The words about the attributes of events.
+pub(crate) fn attributes(of: &Attributes) -> impl Iterator<Item = (&'static str, Option<String>)> {
+    let Attributes { event_type, aggregate_type, tenant_id, handler, key } = of.clone();
+    [("type", event_type), ("aggregate", aggregate_type), ("tenant", tenant_id), ("handler", handler), ("key", key)]
+        .into_iter()
 }
 
 /// Lists a page of the actions of operators.

@@ -6,7 +6,6 @@ use indicatif::ProgressBar;
 use pillarbox::Store;
 use pillarbox::maintain::{AuditedAction, Record, Status};
 use serde::Serialize;
-use serde_json::json;
 
 use crate::args::{Actor, Target};
 use crate::audit;
@@ -82,7 +81,12 @@ pub(crate) async fn named(
     actor: &Actor,
 ) -> Result<Changed, Failure> {
     let Named { event_ids, seqs, handler, .. } = *named;
-    let subject = audit::subject(json!({ "event_ids": event_ids, "seqs": seqs, "handler": handler }));
+    let listed = |names: Vec<String>| Some(names.join(" ")).filter(|list| !list.is_empty());
+    let subject = audit::subject([
+        ("event", listed(event_ids.to_vec())),
+        ("row", listed(seqs.iter().map(i64::to_string).collect())),
+        ("handler", handler.map(str::to_owned)),
+    ]);
     audited(store, action, actor, &subject, async || each(store, named, action).await).await
 }
 

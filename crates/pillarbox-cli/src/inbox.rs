@@ -6,7 +6,6 @@ use std::time::Duration;
 use pillarbox::inbox;
 use pillarbox::maintain::{AuditedAction, InboxConsumer};
 use serde::Serialize;
-use serde_json::json;
 
 use crate::args::{Actor, Inbox, Target};
 use crate::failure::Failure;
@@ -91,7 +90,8 @@ async fn purge(
     batch: usize,
     actor: &Actor,
 ) -> Result<(), Failure> {
-    let subject = audit::subject(json!({ "older_than": duration::human(older_than), "consumer": consumer }));
+    let subject =
+        audit::subject([("older than", Some(duration::human(older_than))), ("consumer", consumer.map(str::to_owned))]);
     let action = AuditedAction::new(&actor.name(), "purge inbox", &subject);
     let counter = progress::counter("deleted");
     let purged = store::on(target, async |store| {

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use pillarbox::Store;
 use pillarbox::maintain::{AuditedAction, Pause, PauseChange, PauseKind, PauseNote, Pauses};
 use serde::Serialize;
-use serde_json::json;
 
 use crate::args::{PauseArgs, PauseName, PausesArgs, ResumeArgs, user};
 use crate::audit;
@@ -115,7 +114,7 @@ async fn recorded<T>(
     named: &PauseName,
     change: impl AsyncFnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let subject = audit::subject(json!({ (PauseKind::from(named.kind).name()): named.name }));
+    let subject = audit::subject([(PauseKind::from(named.kind).name(), Some(named.name.clone()))]);
     audit::recorded(store, &AuditedAction::new(by, action, &subject), |_| None, change).await
 }
 

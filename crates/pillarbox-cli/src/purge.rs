@@ -4,7 +4,6 @@ use std::time::Duration;
 use pillarbox::Store;
 use pillarbox::maintain::{self, AuditedAction, Purge, Purgeable};
 use serde::Serialize;
-use serde_json::json;
 
 use crate::args::PurgeArgs;
 use crate::confirm::confirm;
@@ -49,8 +48,9 @@ async fn purge(args: &PurgeArgs, store: &dyn Store) -> Result<Purged, Failure> {
         )?;
     }
     let [done, dead, all] = [args.done_after, args.dead_after, args.all_after].map(|age| age.map(duration::human));
-    let subject = json!({ "done_after": done, "dead_after": dead, "all_after": all, "key": args.key });
-    let action = AuditedAction::new(&args.actor.name(), "purge", &audit::subject(subject));
+    let subject =
+        audit::subject([("DONE after", done), ("DEAD after", dead), ("all after", all), ("key", args.key.clone())]);
+    let action = AuditedAction::new(&args.actor.name(), "purge", &subject);
     audit::recorded(
         store,
         &action,

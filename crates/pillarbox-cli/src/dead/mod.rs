@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use pillarbox::Store;
 use pillarbox::maintain::{DeadEvents, DeadFilter};
 use pillarbox_program::report::counted;
-use serde_json::json;
 
 use crate::args::{Chosen, Dead};
 use crate::audit;
@@ -70,8 +69,5 @@ async fn all(store: &dyn Store, chosen: &Chosen, action: Action) -> Result<Chang
 fn subject(filter: &DeadFilter) -> String {
     let DeadFilter { attributes: of, since, before, error } = filter;
     let [since, before] = [since, before].map(|time| time.map(|time| time.to_string()));
-    audit::subject(json!({
-        "dead": true, "event_type": of.event_type, "aggregate_type": of.aggregate_type, "tenant_id": of.tenant_id,
-        "handler": of.handler, "key": of.key, "since": since, "before": before, "error": error,
-    }))
+    audit::subject(audit::attributes(of).chain([("error", error.clone()), ("since", since), ("before", before)]))
 }

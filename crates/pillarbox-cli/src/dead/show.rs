@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use pillarbox::event::Timestamp;
-use pillarbox::maintain::{DeadEvents, FailedAttempt, Record, Status};
+use pillarbox::maintain::{DeadEvents, FailedAttempt, Pauses, Record, Status};
 use serde::Serialize;
 
 use crate::args::Target;
@@ -20,39 +20,44 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     let event_id = event_id.unwrap_or_default();
     let read = store::on(target, async |store| {
-        let records: Vec<Record> = match seq {
+        let mut records: Vec<Record> = match seq {
             Some(seq) => store.record(seq).await?.into_iter().collect(),
             None => DeadEvents::of(store).show(event_id).await?,
         };
+        if records.is_empty() {
+            return Err(seq.map_or_else(|| Failure::NoEvent(event_id.to_owned()), Failure::NoRow));
+        }
+        if let Some(handler) = handler {
+            records.retain(|record| record.handler.as_deref() == Some(handler));
+            if records.is_empty() {
+                return Err(Failure::NotForHandler { event_id: event_id.to_owned(), handler: handler.to_owned() });
+            }
+        }
         // What each waits behind, in the order of the records.
         let mut heads = Vec::with_capacity(records.len());
         for record in &records {
-            heads.push(match store.head_of(record.seq).await? {
-                Some(head) => store.record(head).await?,
+            let failed = store.head_of(record.seq).await?;
+            let paused = if is_pending(record) { Pauses::of(store).before(record).await? } else { None };
+            // The first of them is what it waits for first.
+            heads.push(match failed.into_iter().chain(paused).min() {
+                Some(head) => store.record(head).await?.map(|record| (record, Some(head) == paused)),
                 None => None,
             });
         }
         Ok((records.into_iter().zip(heads).collect::<Vec<_>>(), store.pauses().await?))
     });
-    let (mut records, pauses) = read.await?;
-    if records.is_empty() {
-        return Err(seq.map_or_else(|| Failure::NoEvent(event_id.to_owned()), Failure::NoRow));
-    }
-    if let Some(handler) = handler {
-        records.retain(|(record, _)| record.handler.as_deref() == Some(handler));
-        if records.is_empty() {
-            return Err(Failure::NotForHandler { event_id: event_id.to_owned(), handler: handler.to_owned() });
-        }
-    }
+    let (records, pauses) = read.await?;
     // One after the other: an event has a row for each of its handlers, if they have names.
     for (index, (record, head)) in records.iter().enumerate() {
         let gap = if index > 0 { "\n" } else { "" };
-        let is_pending = [Status::New, Status::Retry].iter().any(|pending| pending.code() == record.status);
-        let paused =
-            if is_pending { pause::holding(&pauses, &record.event_type, record.handler.as_deref()) } else { None };
-        let waits_behind = head.as_ref().map(|head| head.seq);
+        let paused = if is_pending(record) {
+            pause::holding(&pauses, &record.event_type, record.handler.as_deref())
+        } else {
+            None
+        };
+        let waits_behind = head.as_ref().map(|(head, _)| head.seq);
         let json = Json { paused: paused.as_deref(), waits_behind, ..Json::from(record) };
-        let waits = paused.clone().into_iter().chain(head.as_ref().map(behind));
+        let waits = paused.clone().into_iter().chain(head.as_ref().map(|(head, is_paused)| behind(head, *is_paused)));
         report::print_either(target.json, &json, || format!("{gap}{}", text(record, waits)))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -87,15 +92,19 @@ struct Json<'a> {
     failures: Vec<FailureJson<'a>>,
     /// The pause that a pending event waits for, in words.
     paused: Option<&'a str>,
-    /// The `seq` of an earlier event of its key that failed, for which it waits where keys are kept in order.
+    /// The `seq` of an earlier event of its key that failed or is paused, for which it waits where keys are kept in order.
     waits_behind: Option<i64>,
 }
 
 /// The event that another of its key waits behind, in words.
-fn behind(head: &Record) -> String {
+fn behind(head: &Record, is_paused: bool) -> String {
     let Record { seq, event_id, .. } = head;
-    let (status, id) = (head.status_name(), plain(event_id));
+    let (status, id) = (if is_paused { "paused".to_owned() } else { head.status_name() }, plain(event_id));
     format!("in mode partitioned, row {seq} of its key, event {id}, which is {status}")
+}
+
+fn is_pending(record: &Record) -> bool {
+    [Status::New, Status::Retry].iter().any(|pending| pending.code() == record.status)
 }
 
 /// A failed attempt.

@@ -5,9 +5,8 @@ mod list;
 use std::process::ExitCode;
 
 use pillarbox::Store;
-use pillarbox::maintain::{Pauses, PendingEvents, PendingFilter, PendingState};
+use pillarbox::maintain::{Pauses, PendingEvents, PendingFilter};
 use pillarbox_program::report::{self, counted};
-use serde_json::json;
 
 use crate::args::{ChosenPending, Pending};
 use crate::audit;
@@ -90,8 +89,5 @@ async fn all(
 /// The filter as the audit table has it.
 fn subject(filter: &PendingFilter) -> String {
     let PendingFilter { attributes: of, state } = filter;
-    audit::subject(json!({
-        "pending": true, "event_type": of.event_type, "aggregate_type": of.aggregate_type, "tenant_id": of.tenant_id,
-        "handler": of.handler, "key": of.key, "state": state.map(PendingState::name),
-    }))
+    audit::subject(audit::attributes(of).chain([("state", state.map(|state| state.name().to_owned()))]))
 }

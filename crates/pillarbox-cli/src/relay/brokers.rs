@@ -33,7 +33,14 @@ pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failu
         let remedy = "leave it out; databases are named in the file";
         return Err(ConfigError::new("--store", "does not apply beside --config", remedy).into());
     }
-    let relay = Relay::new(RelayFile::read(file).map_err(RelayError::from)?)?;
+    let read = RelayFile::read(file).map_err(RelayError::from)?;
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in read.unclaimed_variables(names) {
+        report::note(&format!(
+            "warning: the variable {name} changes nothing: no source of the file has such a name; those of a source `shop` begin with PILLARBOX_SHOP_"
+        ));
+    }
+    let relay = Relay::new(read)?;
     if args.check {
         return check(&relay, args.target.json).await;
     }

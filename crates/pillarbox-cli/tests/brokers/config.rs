@@ -6,6 +6,27 @@ use crate::relay::{Shop, relay};
 
 const PUBLISHER: &str = "[publisher.events]\nkind = \"nats\"\nurl = \"nats://127.0.0.1:1\"\n";
 
+/// A variable of a source that was renamed, or of a service, would be passed over in silence.
+#[tokio::test]
+async fn a_variable_of_no_source_is_told() {
+    let shop = Shop::open().await;
+    let file = shop.configure("single_node", "[[route]]\nname = \"all\"\ndrop = true\n");
+    let told = async |name: &str| {
+        let mut program = tokio::process::Command::new(env!("CARGO_BIN_EXE_pillarbox"));
+        let output = program.args(["relay", "--check", "--config"]).arg(&file).env(name, "5").output().await.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for name in ["PILLARBOX_SHOPS_CLAIM__BATCH", "PILLARBOX_CLAIM__BATCH"] {
+        let said = told(name).await;
+        assert!(said.contains(&format!("warning: the variable {name} changes nothing")), "{said}");
+    }
+    for name in ["PILLARBOX_SHOP_CLAIM__BATCH", "PILLARBOX_LOG"] {
+        let said = told(name).await;
+        assert!(!said.contains("changes nothing"), "{name}: {said}");
+    }
+}
+
 #[tokio::test]
 async fn a_file_that_is_wrong_is_refused_with_its_line_and_the_remedy() {
     let shop = Shop::open().await;

@@ -74,7 +74,7 @@ async fn a_pause_tells_what_it_takes_the_place_of_and_is_recorded() {
         [&entry["who"], &entry["action"], &entry["subject"], &entry["outcome"]]
             .map(|text| text.as_str().unwrap_or_default())
     };
-    let subject = r#"{"type":"order.placed"}"#;
+    let subject = "type order.placed";
     assert_eq!(entry(0), ["bob", "resume", subject, "done"]);
     assert_eq!(entry(2), ["anna", "pause", subject, "done"]);
 }
@@ -111,6 +111,18 @@ async fn a_pending_event_tells_what_it_waits_for() {
     assert!(show("one", &[]).stdout.contains("waits for       the type is paused since"));
     for other in ["two", "done"] {
         assert_eq!(show(other, &["--json"]).json()["paused"], Value::Null, "{other}");
+    }
+    execute(
+        &store,
+        "INSERT INTO outbox_event (event_id, event_type, ordering_key, payload) VALUES
+            ('held', 'order.placed', 'k', '{}'), ('behind', 'order.paid', 'k', '{}'), ('beside', 'order.paid', 'l', '{}')",
+    )
+    .await;
+    let row = |id: &str| show(id, &["--json"]).json()["seq"].clone();
+    assert_eq!(show("behind", &["--json"]).json()["waits_behind"], row("held"));
+    assert!(show("behind", &[]).stdout.contains("of its key, event held, which is paused"));
+    for alone in ["held", "beside"] {
+        assert_eq!(show(alone, &["--json"]).json()["waits_behind"], Value::Null, "{alone}");
     }
 }
 

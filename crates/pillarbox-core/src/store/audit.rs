@@ -27,7 +27,7 @@ impl AuditedAction {
     /// The number of characters of an outcome that are kept.
     pub const OUTCOME_CHARACTERS: usize = 500;
 
-    /// An action such as `replay` by `who`, of the events that `subject` names: ids or a filter, as text or JSON.
+    /// An action such as `replay` by `who`, of the events that `subject` names: ids or a filter, in words such as `type order.placed`.
     #[must_use]
     pub fn new(who: &str, action: &str, subject: &str) -> Self {
         Self {
