@@ -15,6 +15,7 @@ use pillarbox_engine::run::{
 use serde::{Deserialize, Serialize};
 
 use crate::Setup;
+use crate::modes::why_ignored;
 use crate::origin::{Origin, Origins};
 use crate::value::{DatabaseUrl, RetryPolicyKind, Synchronous};
 pub use handler::{HandlerRetrySettings, HandlerSettings};
@@ -86,12 +87,15 @@ impl Settings {
         alone(self) == alone(other)
     }
 
-    /// The settings in force, for people: in the order of their keys, without the URL of the database.
+    /// The settings in force, for people: in the order of their keys, without the URL of the database, and without those that mean nothing
+    /// in this mode, to this database or beside other settings.
     #[must_use]
     pub fn in_force(&self) -> Vec<InForce> {
         let mut all = Vec::new();
         // Settings can always be written: they are what a file holds.
         collect("", &serde_json::to_value(self).unwrap_or_default(), &mut all);
+        let is_of_no_use = |key: &str| why_ignored(self, key).or_else(|| self.store.why_ignored(key)).is_some();
+        all.retain(|setting| !is_of_no_use(&setting.key));
         for setting in &mut all {
             setting.origin = self.origins.get(&setting.key).cloned();
         }

@@ -388,3 +388,29 @@ fn what_holds_unless_it_is_set_holds_where_it_means_something() {
     assert_eq!(sqlite.store.pool_size, defaults.store.pool_size, "SQLite has no pool");
     assert_eq!(settings("[dispatch]\nworkers = 3\n").dispatch.workers, 3, "the file wins");
 }
+
+/// What means nothing would be taken for a setting that is at work.
+#[test]
+fn settings_in_force_are_those_that_mean_something() {
+    let keys = |mode: &str, url: &str| {
+        let settings = Loader::new().set("mode", mode).set("store.url", url).load().expect("valid");
+        settings.in_force().into_iter().map(|setting| setting.key).collect::<Vec<_>>()
+    };
+    let partitioned = keys("partitioned", "postgres://h/d");
+    for (key, expected) in [
+        ("ownership.standby_interval", false),
+        ("store.synchronous", false),
+        ("store.busy_timeout", false),
+        ("store.pool_size", true),
+        ("retry.step", false),
+        ("retry.cap", true),
+    ] {
+        assert_eq!(partitioned.iter().any(|found| found == key), expected, "{key}: {partitioned:?}");
+    }
+    let sqlite = keys("single_node", "sqlite://d.db");
+    for (key, expected) in
+        [("ownership.standby_interval", true), ("store.busy_timeout", true), ("store.pool_size", false)]
+    {
+        assert_eq!(sqlite.iter().any(|found| found == key), expected, "{key}: {sqlite:?}");
+    }
+}
