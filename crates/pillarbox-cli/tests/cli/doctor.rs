@@ -11,7 +11,7 @@ fn codes(report: &Value) -> Vec<&str> {
 /// A node of mode `partitioned` whose lease ends in years, and which owns all partitions.
 const NODE: &str = r#"
     INSERT INTO outbox_node (node_id, mode, started_at, expires_at, figures)
-    VALUES ('shop-1', 'partitioned', 1000000, 9000000000000000, '{"delivered":0,"failed":0,"dead":0,"busy":0,"queued":0}');
+    VALUES ('shop-1', 'partitioned', 1000000, (unixepoch() + 3600) * 1000000, '{"delivered":0,"failed":0,"dead":0,"busy":0,"queued":0}');
     UPDATE outbox_partition SET node_id = 'shop-1';
 "#;
 
@@ -92,9 +92,9 @@ async fn events_that_nobody_takes_are_found_with_their_types() {
         &store,
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20)
          INSERT INTO outbox_event (event_id, event_type, payload, status, last_error, available_at, created_at)
-         SELECT 'u' || i, 'type.' || (i % 7), '{}', 2, 'no route takes event type `type.' || (i % 7) || '`', 9000000000000000, 1000000 FROM n;
+         SELECT 'u' || i, 'type.' || (i % 7), '{}', 2, 'no route takes event type `type.' || (i % 7) || '`', (unixepoch() + 3600) * 1000000, 1000000 FROM n;
          INSERT INTO outbox_event (event_id, event_type, payload, status, last_error, available_at, created_at)
-         VALUES ('other', 'mail', '{}', 2, 'no route to host', 9000000000000000, 1000000);",
+         VALUES ('other', 'mail', '{}', 2, 'no route to host', (unixepoch() + 3600) * 1000000, 1000000);",
     )
     .await;
     let report = run(&["doctor", "--store", &store, "--json"]).json();
@@ -103,6 +103,27 @@ async fn events_that_nobody_takes_are_found_with_their_types() {
     assert!(report["findings"][0]["evidence"].as_str().unwrap().starts_with(told), "{report}");
     execute(&store, "DELETE FROM outbox_event WHERE event_type <> 'mail'").await;
     assert_eq!(codes(&run(&["doctor", "--store", &store, "--json"]).json()), [""; 0]);
+}
+
+/// A writer that takes nanoseconds for microseconds puts its events off for fifty thousand years.
+#[tokio::test]
+async fn events_that_wait_for_a_time_far_away_are_found() {
+    let (_folder, store) = sqlite();
+    execute(&store, NODE).await;
+    execute(
+        &store,
+        "INSERT INTO outbox_event (event_id, event_type, payload, available_at, created_at) VALUES
+            ('soon', 'order.placed', '{}', (unixepoch() + 30 * 86400) * 1000000, 1000000),
+            ('never', 'order.paid', '{}', unixepoch() * 1000000000, 1000000);",
+    )
+    .await;
+    let report = run(&["doctor", "--store", &store, "--json"]).json();
+    assert_eq!(codes(&report), ["event-far-ahead"], "{report}");
+    let evidence = report["findings"][0]["evidence"].as_str().unwrap();
+    assert!(
+        evidence.starts_with("of the 2 oldest pending events: 1; row 2, of type `order.paid`, is due at "),
+        "{evidence}"
+    );
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ pub const ALL: &[&Check] = &[
     &DEAD,
     &BLOCKED,
     &HELD,
+    &FAR,
 ];
 
 pub(crate) static UNREACHABLE: Check = Check {
@@ -125,6 +126,13 @@ pub(super) static BLOCKED: Check = Check {
     healthy: "no key is blocked",
     cause: "In mode partitioned, later events of a key wait behind one that has failed.",
     remedy: "`pillarbox keys blocked` shows each with its error: mend its cause, such as a paused route or target of this report, and those that wait for another attempt go on by themselves. Else replay or discard one that is DEAD (`pillarbox dead`), and try one that waits for another attempt at once, or cancel it (`pillarbox pending`). To let others pass as a rule: `failing_key`.",
+};
+pub(super) static FAR: Check = Check {
+    code: "event-far-ahead",
+    severity: Warning,
+    healthy: "no event of those looked at is delayed for more than a year",
+    cause: "Events wait for a time that is more than a year away: as a rule a program that writes rows by SQL has given it in another unit, such as nanoseconds, or `infinity`.",
+    remedy: "Mend the writer. `pillarbox pending retry --seq N` makes such an event due now, `pillarbox pending cancel --seq N` gives it up; leave the finding out by `--ignore event-far-ahead` where such times are meant.",
 };
 pub(super) static HELD: Check = Check {
     code: "event-held",

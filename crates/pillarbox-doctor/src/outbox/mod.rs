@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::examine::{Check, Checked, Judgement};
-use pillarbox_core::store::{Blocked, FIRST_PAGE, Pause, PendingFilter, PendingState, Store, refusal};
+use pillarbox_core::store::{Blocked, FIRST_PAGE, Pause, PendingEvent, PendingFilter, PendingState, Store, refusal};
 use tokio::time::timeout;
 
 pub use checks::ALL;
@@ -27,6 +28,8 @@ const RETRYING: usize = 1000;
 const TYPES: usize = 5;
 /// Blocked keys that are looked at.
 const BLOCKED: usize = 5;
+/// Microseconds of a year.
+const YEAR_MICROS: i64 = 365 * 24 * 3600 * 1_000_000;
 /// Pauses that are named.
 const PAUSES: usize = 5;
 
@@ -77,6 +80,20 @@ async fn common<S: Store + ?Sized>(doctor: &Doctor, store: &S, results: &mut Vec
     checkup.blocked(fleet.as_ref(), results).await;
     checkup.held(fleet.as_ref(), results).await;
     true
+}
+
+/// Events whose time is more than a year away.
+fn far_ahead(pending: &[PendingEvent], now: Timestamp) -> Option<String> {
+    let is_far = |due: &Timestamp| due.as_micros().saturating_sub(now.as_micros()) > YEAR_MICROS;
+    let far: Vec<_> = pending.iter().filter_map(|event| Some((event, event.due_at.filter(is_far)?))).collect();
+    let (first, due) = far.first()?;
+    Some(format!(
+        "of the {} oldest pending events: {}; row {}, of type `{}`, is due at {due}",
+        pending.len(),
+        far.len(),
+        first.seq,
+        first.event_type
+    ))
 }
 
 /// The checks of one outbox.
@@ -250,24 +267,27 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
         });
     }
 
-    /// Rows name their holder in mode `multi_node`, and in the others where an attempt was announced.
+    /// Looks at the oldest pending events: those that a living node holds for long, and those whose time is far away. Rows name their holder in mode `multi_node`, and in the others where an attempt was announced.
     async fn held(&self, fleet: Option<&Fleet>, results: &mut Vec<Checked>) {
         let all = PendingFilter::new();
         let pending = self.ask(self.store.pending(&all, FIRST_PAGE, PENDING)).await;
         let now = self.ask(self.store.now()).await;
-        results.push(match (pending, now) {
-            (Ok(pending), Ok(now)) => {
-                let held = pending.iter().find_map(|event| {
-                    let node = event.held_by.as_deref().filter(|node| fleet.is_some_and(|fleet| fleet.lives(node)))?;
-                    let age = now.since(event.due_at.unwrap_or(event.created_at));
-                    (age >= self.doctor.thresholds.held_after).then(|| {
-                        let age = Duration::from_secs(age.as_secs());
-                        format!("row {} has been due for {age:?} and is held by node {node}", event.seq)
-                    })
-                });
-                checks::HELD.judge(held)
+        let (pending, now) = match (pending, now) {
+            (Ok(pending), Ok(now)) => (pending, now),
+            (Err(reason), _) | (_, Err(reason)) => {
+                let both = [&checks::HELD, &checks::FAR].map(|check| check.not_checked(reason.clone()));
+                return results.extend(both);
             }
-            (Err(reason), _) | (_, Err(reason)) => checks::HELD.not_checked(reason),
+        };
+        let held = pending.iter().find_map(|event| {
+            let node = event.held_by.as_deref().filter(|node| fleet.is_some_and(|fleet| fleet.lives(node)))?;
+            let age = now.since(event.due_at.unwrap_or(event.created_at));
+            (age >= self.doctor.thresholds.held_after).then(|| {
+                let age = Duration::from_secs(age.as_secs());
+                format!("row {} has been due for {age:?} and is held by node {node}", event.seq)
+            })
         });
+        results.push(checks::HELD.judge(held));
+        results.push(checks::FAR.judge(far_ahead(&pending, now)));
     }
 }
