@@ -67,6 +67,7 @@ struct Rows {
     done: u64,
     dead: u64,
     cancelled: u64,
+    unknown: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -143,12 +144,13 @@ impl Status {
             dead,
             oldest_due_seconds: oldest_due.map(|age| rounded(age.as_secs_f64(), 3)),
             partitions: self.partitions,
-            rows: self.counts.map(|Counts { new, done, retry, dead, cancelled }| Rows {
+            rows: self.counts.map(|Counts { new, done, retry, dead, cancelled, unknown }| Rows {
                 new,
                 retry,
                 done,
                 dead,
                 cancelled,
+                unknown,
             }),
             nodes: self.nodes.iter().map(Node::from).collect(),
             pauses: self.pauses.iter().map(PauseJson::from).collect(),
@@ -190,6 +192,10 @@ impl Status {
                 ("DEAD", grouped(counts.dead), "rows given up"),
                 ("CANCELLED", grouped(counts.cancelled), "rows cancelled by an operator, kept as DONE ones are"),
             ]);
+            if counts.unknown > 0 {
+                let unknown = "rows of a status that there is not: nobody delivers them; mend whoever writes them";
+                lines.push(("unknown", grouped(counts.unknown), unknown));
+            }
         }
         let paused = if self.pauses.is_empty() { String::new() } else { format!("\n\n{}", pause::table(&self.pauses)) };
         let lines = report::table(&lines).trim_fmt();

@@ -653,6 +653,8 @@ pub struct Counts {
     pub dead: u64,
     /// Cancelled by an operator before they were delivered. Their rows are DONE, and are kept as long as those.
     pub cancelled: u64,
+    /// Of a status that there is not, as only a program that writes rows by SQL gives it: nobody delivers, lists as pending or purges them.
+    pub unknown: u64,
 }
 
 impl Counts {

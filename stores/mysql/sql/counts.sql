@@ -1,2 +1,2 @@
--- A cancelled row is DONE, and counts by itself, as state 4.
-SELECT IF(`status` = 1 AND `last_error` = {cancelled}, 4, `status`) AS `state`, COUNT(*) FROM {event} GROUP BY `state`
+-- A cancelled row is DONE, and counts by itself, as state 4; state 5 are those of a status that there is not.
+SELECT CASE WHEN `status` = 1 AND `last_error` = {cancelled} THEN 4 WHEN `status` IN (0, 1, 2, 3) THEN `status` ELSE 5 END AS `state`, COUNT(*) FROM {event} GROUP BY `state`

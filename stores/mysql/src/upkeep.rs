@@ -36,7 +36,7 @@ pub(crate) async fn counts(store: &Inner) -> Result<Counts, Failure> {
             Some(Status::Retry) => counts.retry = count,
             Some(Status::Dead) => counts.dead = count,
             None if status == CANCELLED_STATE => counts.cancelled = count,
-            None => {}
+            None => counts.unknown += count,
         }
     }
     Ok(counts)

@@ -27,7 +27,10 @@ async fn status_counts_the_backlog_and_every_row_if_asked() {
     assert_eq!((&status["partitions"]["unowned"], &status["partitions"]["pending"]), (&256.into(), &3.into()));
 
     let exact = run(&["status", "--store", &file, "--exact", "--json"]).json();
-    assert_eq!(exact["rows"], serde_json::json!({"new": 2, "retry": 1, "done": 1, "dead": 1, "cancelled": 0}));
+    assert_eq!(
+        exact["rows"],
+        serde_json::json!({"new": 2, "retry": 1, "done": 1, "dead": 1, "cancelled": 0, "unknown": 0})
+    );
 
     let text = run(&["status", "--store", &file]).stdout;
     assert!(text.contains("outbox_event in SQLite") && text.contains("No node is running"), "{text}");

@@ -11,3 +11,4 @@ mod migrate;
 mod predecessors;
 #[path = "../support/mod.rs"]
 mod support;
+mod unknown_status;

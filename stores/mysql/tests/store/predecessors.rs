@@ -79,7 +79,7 @@ async fn records_of_namastack_move_in_their_order_and_exist_once() {
             db.execute(statement(NAMASTACK, "On MySQL and MariaDB:")).await;
         }
         assert_eq!(text(db, "SELECT group_concat(id) FROM outbox_record").await, "r-0");
-        assert_eq!(store.counts().await.expect("counts"), Counts { new: 4, done: 0, retry: 0, dead: 1, cancelled: 0 });
+        assert_eq!(store.counts().await.expect("counts"), Counts { new: 4, done: 0, retry: 0, dead: 1, cancelled: 0, unknown: 0 });
         let rows = store.fetch(&fetch(10)).await.expect("fetches").rows.into_iter().map(event).collect::<Vec<_>>();
         let order: Vec<_> = rows.iter().map(|row| (row.event_id.as_str(), row.handler.as_deref(), row.attempts)).collect();
         let moved = [("r-2", "mailer"), ("r-3", "ledger"), ("r-4", "ledger"), ("r-5", "orders.audit")];

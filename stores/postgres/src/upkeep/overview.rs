@@ -33,7 +33,7 @@ pub(super) async fn counts(store: &Inner) -> Result<Counts, Failure> {
             Some(Status::Retry) => counts.retry = rows,
             Some(Status::Dead) => counts.dead = rows,
             None if status == CANCELLED_STATE => counts.cancelled = rows,
-            None => {}
+            None => counts.unknown += rows,
         }
     }
     Ok(counts)

@@ -83,7 +83,7 @@ async fn adopted(db: &Db, kind: (&str, &str, &str)) {
     let order = "string_agg(event_id, ' ' ORDER BY seq)";
     let order = db.text(&format!("SELECT {order} FROM {}.outbox_event", db.schema)).await;
     assert_eq!(order.as_deref(), Some("done retried new dead delayed"), "numbered as they were created");
-    let counts = Counts { new: 2, done: 1, retry: 1, dead: 1, cancelled: 0 };
+    let counts = Counts { new: 2, done: 1, retry: 1, dead: 1, cancelled: 0, unknown: 0 };
     assert_eq!(store.counts().await.expect("counts"), counts);
 
     // Their primary key made room for ours: an event may have several handlers, and without one it is one row.

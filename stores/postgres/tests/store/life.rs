@@ -7,7 +7,7 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{Envelope, Payload};
 use pillarbox_core::ownership::{Acquired, Fence, Mode, Renewal};
 use pillarbox_core::row::{Change, Expected, Verdict};
-use pillarbox_core::store::{Fetch, FetchedRow, Store as _, Upkeep as _};
+use pillarbox_core::store::{Counts, Fetch, FetchedRow, Store as _, Upkeep as _};
 use pillarbox_testkit::rows_at;
 
 /// The ends of the range an event accepts, and an odd microsecond: floating point would lose each of them.
@@ -217,6 +217,26 @@ async fn a_renewal_waits_for_no_other_statement() {
         let (fetched, renewal) = futures_util::future::join(fetching, renewing).await;
         assert!(matches!(renewal, Renewal::Renewed { .. }));
         assert!(fetched.expect("fetches").rows.is_empty());
+    })
+    .await;
+}
+
+/// A program that writes rows may give them any number, and nobody would ever see them.
+#[tokio::test]
+async fn rows_of_a_status_that_there_is_not_are_counted_by_themselves() {
+    with_db(async |db| {
+        let store = db.store().await;
+        db.write(&store, events(5)).await;
+        for (place, status) in [(0, 4), (1, 9), (2, -1)] {
+            let schema = &db.schema;
+            db.execute(&format!(
+                "UPDATE {schema}.outbox_event SET status = {status}
+                 WHERE seq = (SELECT seq FROM {schema}.outbox_event ORDER BY seq OFFSET {place} LIMIT 1)"
+            ))
+            .await;
+        }
+        let expected = Counts { new: 2, unknown: 3, ..Counts::default() };
+        assert_eq!(store.counts().await.expect("counts"), expected);
     })
     .await;
 }

@@ -11,7 +11,9 @@ use crate::store::Session;
 pub(super) async fn counts(session: &mut Session<'_>) -> sqlx::Result<Counts> {
     let (new, retry, dead, all, cancelled): (u64, u64, u64, u64, u64) =
         query_as(session.sql.counts.clone()).fetch_one(&mut *session.connection).await?;
-    Ok(Counts { new, retry, dead, cancelled, done: all.saturating_sub(new + retry + dead + cancelled) })
+    // The table takes no other status.
+    let done = all.saturating_sub(new + retry + dead + cancelled);
+    Ok(Counts { new, retry, dead, cancelled, done, unknown: 0 })
 }
 
 /// Counts the events that still have to be delivered, and those that were given up.

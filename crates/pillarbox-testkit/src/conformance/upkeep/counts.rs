@@ -18,7 +18,7 @@ pub(in crate::conformance) async fn counts_match_the_rows<H: Harness>(db: &Db<H>
     settle_all(&*store, &node, &seqs[..3], &Change::Done).await?;
     settle_all(&*store, &node, &seqs[3..8], &retry_in(HOUR)).await?;
     settle_all(&*store, &node, &seqs[8..15], &Change::Dead { attempts: 0, error: "no".to_owned() }).await?;
-    let expected = Counts { new: 8, done: 3, retry: 5, dead: 7, cancelled: 0 };
+    let expected = Counts { new: 8, done: 3, retry: 5, dead: 7, cancelled: 0, unknown: 0 };
     assert_eq!(store.counts().await?, expected);
 
     // Last, since in some databases an open transaction keeps others from writing.
