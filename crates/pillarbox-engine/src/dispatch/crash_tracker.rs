@@ -26,8 +26,8 @@ pub(crate) struct CrashTracker {
     store: Arc<dyn Store>,
     in_flight: Arc<InFlight>,
     telemetry: Arc<Telemetry>,
-    /// Held while an event runs that has been through a crash: its row, or that of the last one.
-    alone: Mutex<Option<i64>>,
+    /// Held while an event runs that has been through a crash.
+    alone: Mutex<()>,
     /// Rows announced in this term, settled ones among them until somebody asks.
     announced: lock::Mutex<HashMap<i64, RowId>>,
     complaints: Throttle,
@@ -47,13 +47,10 @@ impl CrashTracker {
 
     /// Waits until an event that has been through a crash may run: no other one does, and what became of the last one is recorded. Until then
     /// the table says that it has begun, and another crash would count for it too.
-    pub(super) async fn alone(&self, seq: i64) -> MutexGuard<'_, Option<i64>> {
-        let mut last = self.alone.lock().await;
-        // In order, an event may be tried again in its place.
-        if let Some(before) = last.replace(seq).filter(|before| *before != seq) {
-            self.in_flight.over(before).await;
-        }
-        last
+    pub(super) async fn alone(&self, seq: i64) -> MutexGuard<'_, ()> {
+        let alone = self.alone.lock().await;
+        self.in_flight.after_the_last(seq).await;
+        alone
     }
 
     /// The rows that say this node has begun them and that are not settled yet.

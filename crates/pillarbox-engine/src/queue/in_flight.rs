@@ -169,12 +169,15 @@ impl InFlight {
         }
     }
 
-    /// Waits until a row is not in flight any more, or the database refuses its verdict. It is asked for again and again: a wait
-    /// for one row is rare, and what releases rows is not to look for one.
-    pub(crate) async fn over(&self, seq: i64) {
-        while self.intake.registry.holds(seq) && !self.quarantine.lock().holds(seq) {
+    /// Waits until what became of the row that was last begun so is recorded, or the database refuses to, and begins with this row. It asks again
+    /// and again, since it is rare. One at a time.
+    pub(crate) async fn after_the_last(&self, seq: i64) {
+        let Intake { registry, .. } = &*self.intake;
+        // In order, a row may be tried again in its place.
+        while registry.watched().is_some_and(|last| last != seq && !self.quarantine.lock().holds(last)) {
             tokio::time::sleep(ASK_AGAIN).await;
         }
+        registry.watch(seq);
     }
 
     /// The key by which an event keeps its order; where all of them keep it, they have one.

@@ -52,6 +52,8 @@ struct Entries {
     begun_anew: u64,
     /// Rows that other nodes may have, and until when this one does not take them.
     skipped: HashMap<i64, Instant>,
+    /// The row for whose release somebody waits.
+    watched: Option<i64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +126,9 @@ impl Registry {
         let mut entries = self.entries.lock();
         let entries = &mut *entries;
         for seq in seqs {
+            if entries.watched == Some(seq) {
+                entries.watched = None;
+            }
             if !entries.fetching {
                 entries.rows.remove(&seq);
             } else if entries.settled.len() < MAX_SETTLED_DURING_FETCH {
@@ -165,6 +170,7 @@ impl Registry {
         entries.rows.clear();
         entries.settled.clear();
         entries.skipped.clear();
+        entries.watched = None;
     }
 
     /// Operators have changed rows that may be in memory: what was announced is not taken hot any more, and what a fetch under way brings
@@ -202,9 +208,15 @@ impl Registry {
         self.entries.lock().rows.values().filter_map(partition).collect()
     }
 
-    /// True if this row is held.
-    pub(crate) fn holds(&self, seq: i64) -> bool {
-        matches!(self.entries.lock().rows.get(&seq), Some(Entry::Held { .. }))
+    /// Watches a row that is held, in the place of another.
+    pub(crate) fn watch(&self, seq: i64) {
+        let mut entries = self.entries.lock();
+        entries.watched = matches!(entries.rows.get(&seq), Some(Entry::Held { .. })).then_some(seq);
+    }
+
+    /// The row that is watched, until it is released; it may be taken again at once.
+    pub(crate) fn watched(&self) -> Option<i64> {
+        self.entries.lock().watched
     }
 
     /// The number of rows that are held.
@@ -361,6 +373,22 @@ mod tests {
         registry.clear();
         assert_eq!(registry.held(), 0);
         assert_eq!(registry.take_announced(row(3)), HotTake::Unknown, "another node may have delivered it since");
+    }
+
+    /// Whoever waits would else wait for one that waits for him.
+    #[test]
+    fn a_watched_row_is_watched_no_more_once_it_was_released() {
+        let registry = Registry::default();
+        registry.watch(1);
+        assert_eq!(registry.watched(), None, "it is not held");
+        let take = || registry.begin_fetch().admit([(row(1), true, None), (row(2), true, None)]);
+        assert_eq!(take(), [true, true]);
+        registry.watch(1);
+        registry.release([2]);
+        assert_eq!(registry.watched(), Some(1));
+        registry.release([1]);
+        assert_eq!(take(), [true, true], "it has failed, and is tried again");
+        assert_eq!(registry.watched(), None);
     }
 
     #[test]
