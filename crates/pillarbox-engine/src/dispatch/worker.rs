@@ -73,8 +73,11 @@ impl Worker {
             let mut delivering = pin!(async {
                 match self.tenure.mode {
                     Mode::Ordered => self.deliver_in_place(item, &slot, &mut noticed).await,
-                    _ if self.is_paused(&item.row).await => Some(self.leave_paused(&item)),
-                    _ => Some(self.deliver(item, &slot).await),
+                    _ => Some(match self.may_begin(&item).await {
+                        MayBegin::Yes => self.deliver(item, &slot).await,
+                        MayBegin::Paused => self.leave_paused(&item),
+                        MayBegin::Lost => Some(given_up(&item.row)).into(),
+                    }),
                 }
             });
             // A handler that ends at once needs no waiting to be arranged, which costs several locks.
@@ -111,12 +114,17 @@ impl Worker {
         self.verdicts.send(verdict).await.is_ok()
     }
 
-    /// True if no call with this row may begin, by what the database has told less than two seconds ago.
-    async fn is_paused(&self, row: &Row) -> bool {
+    /// Whether a call with this row may begin, by what the database has told less than two seconds ago. Asking it takes its time, in which the
+    /// right to deliver may end.
+    async fn may_begin(&self, item: &Item) -> MayBegin {
         if self.operators.is_stale() {
             Box::pin(self.operators.look_before_a_call()).await;
+            if self.deliverer(item).lost.is_cancelled() {
+                return MayBegin::Lost;
+            }
         }
-        self.in_flight.pauses().hold_row(row) && !plants::is("pauses_unnoticed_in_memory")
+        let is_paused = self.in_flight.pauses().hold_row(&item.row) && !plants::is("pauses_unnoticed_in_memory");
+        if is_paused { MayBegin::Paused } else { MayBegin::Yes }
     }
 
     /// Leaves an event in the table that is paused.
@@ -213,9 +221,15 @@ impl Worker {
         }
         // Rows that have been through a crash run one at a time, so that no innocent one shares the next with its cause.
         let _alone = if attempts > 0 { Some(self.crashes.alone(item.row.seq).await) } else { None };
-        if attempts > 0 && self.tenure.mode != Mode::Ordered && self.is_paused(&item.row).await {
-            self.in_flight.leave_paused(&item);
-            return None;
+        if attempts > 0 && self.tenure.mode != Mode::Ordered {
+            match self.may_begin(&item).await {
+                MayBegin::Yes => {}
+                MayBegin::Paused => {
+                    self.in_flight.leave_paused(&item);
+                    return None;
+                }
+                MayBegin::Lost => return Some(given_up(&item.row)),
+            }
         }
         if let Some(error) = &error {
             let failed = Failed::new(&item.row, Some(attempts), Some(Duration::ZERO), error.clone());
@@ -231,11 +245,26 @@ impl Worker {
         if self.deliverer(&item).lost.is_cancelled() {
             // The right to deliver ended during the announcement, and another node may have the event by now. As if the handler had
             // stopped when it was told to: nothing is recorded.
-            return Some(verdict_on(&item.row, Change::Retry { attempts, delay: Duration::ZERO, error: None }));
+            return Some(given_up(&item.row));
         }
         let attempt = self.attempt(&item, found, slot).await;
         self.verdict(&item, found.ok(), attempt, slot).await
     }
+}
+
+/// Whether a call with an event may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MayBegin {
+    Yes,
+    /// Its type or handler is paused.
+    Paused,
+    /// The right to deliver it has ended.
+    Lost,
+}
+
+/// A verdict that is not recorded, as if the handler had stopped when it was told to.
+fn given_up(row: &Row) -> Verdict {
+    verdict_on(row, Change::Retry { attempts: row.attempts, delay: Duration::ZERO, error: None })
 }
 
 /// The outcome of one turn of a worker.

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
+use pillarbox_core::ownership::Mode;
 use pillarbox_engine::observe::{Health, Problem};
 use pillarbox_engine::run::{MultiNode, Outbox, Role};
 use pillarbox_memory::MemoryStore;
-use pillarbox_testkit::{Fault, FaultyStore, Operation};
+use pillarbox_testkit::{Fault, FaultyStore, Operation, Recorder};
 use tokio::time::sleep;
 
 const LEASE: Duration = Duration::from_secs(15);
@@ -138,6 +139,32 @@ async fn pauses_that_cannot_be_read_are_a_problem_until_they_can() {
     store.set(Operation::Watch, Fault::None);
     sleep(SECOND * 10).await;
     assert_problems(&outbox.health(), &[], true);
+}
+
+/// A call waits for what operators have paused, for a second at most. Another node may have the event by then.
+#[tokio::test(start_paused = true)]
+async fn no_call_begins_when_the_lease_was_lost_meanwhile() {
+    for (mode, loses) in
+        [(Mode::SingleNode, true), (Mode::Partitioned, true), (Mode::Ordered, true), (Mode::SingleNode, false)]
+    {
+        let inner = MemoryStore::new();
+        let store = FaultyStore::new(inner.clone());
+        let recorder = Recorder::new();
+        let often = Duration::from_millis(10);
+        let outbox = Outbox::builder(mode).store(store.clone()).lease(LEASE).poll_interval(often, often);
+        let outbox = outbox.handle_all(recorder.clone()).start().await.expect("starts");
+        if loses {
+            // It ends 13.5 s after it was given, and none is given again.
+            store.set(Operation::Renew, Fault::Unreachable);
+            store.set(Operation::Join, Fault::Unreachable);
+        }
+        store.set(Operation::Watch, Fault::Silence);
+        sleep(SECOND * 13).await;
+        insert(&inner, 0..1);
+        sleep(LONG).await;
+        assert_eq!(recorder.calls().len(), usize::from(!loses), "{mode}");
+        drop(outbox);
+    }
 }
 
 #[tokio::test(start_paused = true)]

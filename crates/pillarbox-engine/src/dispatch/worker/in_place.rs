@@ -11,7 +11,7 @@ use pillarbox_core::store::Row;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Delivered, Worker};
+use super::{Delivered, MayBegin, Worker};
 use crate::handlers::Registered;
 use crate::observe::Slot;
 use crate::queue::Item;
@@ -35,8 +35,14 @@ impl Worker {
             if self.router.limited() > 0 && !Box::pin(self.paced(&item.row, noticed)).await? {
                 return Some(self.over_in_place(&item.row));
             }
-            if self.is_paused(&item.row).await && !Box::pin(self.resumed(&item.row, noticed)).await? {
-                return Some(self.over_in_place(&item.row));
+            match self.may_begin(&item).await {
+                MayBegin::Yes => {}
+                MayBegin::Lost => return None,
+                MayBegin::Paused => {
+                    if !Box::pin(self.resumed(&item.row, noticed)).await? {
+                        return Some(self.over_in_place(&item.row));
+                    }
+                }
             }
             let (row, deliverer) = (Arc::clone(&item.row), item.deliverer.clone());
             let mut delivered = self.deliver(Item { row, charge: None, deliverer, ..item }, slot).await;
