@@ -104,7 +104,8 @@ pub(super) enum Admission {
 
 impl Key {
     pub(super) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && !self.running && self.blocked.is_none()
+        // One that is still listed as ready would be listed twice when it comes back, and two of its events would run at once.
+        self.waiting.is_empty() && !self.running && !self.ready && self.blocked.is_none()
     }
 
     fn is_blocked_at(&self, seq: i64) -> bool {

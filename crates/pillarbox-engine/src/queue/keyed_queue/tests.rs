@@ -617,3 +617,16 @@ fn a_row_that_is_no_event_and_is_read_before_its_verdict_is_known_to_be_recorded
     queue.recorded([(5, true)]);
     assert!(read(&queue, &[(6, "a")]).is_empty(), "nothing keeps the key waiting any more");
 }
+
+/// What waited was thrown away for the sake of a pause, and its key was forgotten, but not that it was ready.
+#[test]
+fn a_key_that_comes_back_is_ready_once() {
+    let queue = running_of(&[(1, "a"), (2, "a")], &[1]);
+    let fetch = begin(&queue);
+    queue.ended(1, Some(&Change::Retry { attempts: 1, delay: Duration::ZERO, error: None }));
+    queue.recorded([(1, true)]);
+    assert!(push(&queue, [row(1, "a")], fetch).is_empty(), "it is due again");
+    assert_eq!(queue.drop_waiting(), [1]);
+    assert!(read(&queue, &[(1, "a"), (2, "a")]).is_empty());
+    assert_eq!(running(&queue), [1], "the second waits for the first");
+}
