@@ -397,7 +397,16 @@ impl State {
             if row.status == Status::Retry || row.available_at.is_some_and(|due| due > now) {
                 // One at the creation would be none: the read point may have passed the row.
                 let at_creation = row.status == Status::New && row.created_at == now;
-                row.available_at = Some(Timestamp::from_micros(now.as_micros() - i64::from(at_creation)));
+                let due = Timestamp::from_micros(now.as_micros() - i64::from(at_creation));
+                // One that has failed and is due gets no later time: the clock may be set back now. What is held in its place gets another with
+                // each attempt.
+                row.available_at = Some(match (row.status, row.available_at) {
+                    (Status::Retry, None) => {
+                        Timestamp::from_micros(row.created_at.as_micros() + i64::from(row.attempts))
+                    }
+                    (Status::Retry, Some(own)) => own.min(due),
+                    _ => due,
+                });
             }
         });
     }

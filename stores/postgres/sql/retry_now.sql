@@ -3,9 +3,12 @@
 WITH free AS MATERIALIZED (
     SELECT "seq" FROM {event} WHERE "seq" = ANY ($1::bigint[]) AND ("status" = 2 OR "status" = 0 AND "available_at" > "created_at" AND "available_at" > now()) ORDER BY "seq" FOR UPDATE{skip_locked}
 ), changed AS (
-    -- A due time, so that reading finds the row wherever it has got to. At the creation it would be none.
+    -- A due time, so that reading finds the row wherever it has got to. At the creation it would be none. One that has failed and is due gets no later
+    -- one: should the clock be set back now, it would wait for a time again, and be overtaken where all events are delivered in order. What is held in its
+    -- place gets another with each attempt.
     UPDATE {event} SET "available_at" = CASE
-        WHEN "status" = 2 THEN now()
+        WHEN "status" = 2 AND "available_at" IS NULL THEN "created_at" + greatest("attempts", 0) * interval '1 microsecond'
+        WHEN "status" = 2 THEN least("available_at", now())
         WHEN "created_at" = now() THEN now() - interval '1 microsecond'
         ELSE now() END
     WHERE "seq" = ANY (ARRAY(SELECT "seq" FROM free))

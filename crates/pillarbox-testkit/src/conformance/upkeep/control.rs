@@ -42,7 +42,9 @@ pub(in crate::conformance) async fn retry_now_makes_waiting_rows_due<H: Harness>
         );
     }
     let record = store.record(seqs[2]).await?.ok_or("the row is gone")?;
-    assert!(record.available_at.is_some(), "who holds it in its place can tell");
+    let due = record.available_at.ok_or("who holds it in its place cannot tell")?;
+    let is_due = "it is due, and stays so if the clock is set back now";
+    assert_eq!(due.as_micros(), record.created_at.as_micros() + i64::from(record.attempts), "{is_due}");
     settle_all(&*store, &node, &seqs[3..], &Change::Done).await?;
     Ok(())
 }
