@@ -144,9 +144,9 @@ async fn pauses_and_missed_renewals_are_found_with_their_figures() {
     )
     .await;
     let report = doctor();
-    assert!(
-        evidence(&report, "paused").starts_with("due events that are held: 1; the type order.paid is paused since 20")
-    );
+    assert!(evidence(&report, "paused").starts_with(
+        "due events that are held: 1, and what waits behind them in their keys; the type order.paid is paused since 20"
+    ));
     let late = evidence(&report, "events-late");
     assert!(late.ends_with("living nodes: 1; calls that run: 3; events in the memory of nodes: 70"), "{late}");
     run(&["resume", "--store", &store, "type", "order.paid"]);

@@ -107,7 +107,8 @@ pub(super) async fn a_node_that_was_cut_off_comes_back_as_another<H: Harness>(db
     let Role::Active { node: after } = outbox.role() else { return Err("it should deliver again".into()) };
     assert_ne!(before, after);
     recorder.wait_for_calls(3).await;
-    assert!(recorder.calls().iter().all(|call| call.node == after));
+    // On a busy machine so short a lease may be lost once more.
+    assert!(recorder.calls().iter().all(|call| call.node != before));
     delivered_once(db, &outbox, &recorder, &missed).await
 }
 
