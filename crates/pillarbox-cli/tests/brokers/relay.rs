@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -138,12 +139,28 @@ async fn ended(child: Child) -> Ended {
 }
 
 /// A port that was free a moment ago.
+///
+/// None that the system gives to those who ask for any, or a test beside this one would have got it before the relay listens.
 pub(crate) fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    const PORTS: std::ops::Range<u32> = 10_000..32_000;
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id().wrapping_mul(97);
+    loop {
+        let place = first.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % (PORTS.end - PORTS.start);
+        let port = u16::try_from(PORTS.start + place).unwrap();
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Asks a relay for a page: its status and its body. `None` while nobody listens.
 pub(crate) async fn page(port: u16, path: &str) -> Option<(u16, String)> {
+    // Whoever listens there instead may say nothing.
+    tokio::time::timeout(Duration::from_secs(10), ask(port, path)).await.ok()?
+}
+
+async fn ask(port: u16, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes()).await.ok()?;
     let mut answer = String::new();
