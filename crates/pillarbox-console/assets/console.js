@@ -92,7 +92,7 @@
       legend: { live: true }, cursor: { sync: { key: "console" }, y: false },
       // Ten minutes at least, so that each mark of the time is another minute.
       scales: { x: { range: (_, low, high) => [Math.min(low ?? Infinity, (high ?? Date.now() / 1e3) - 600), high ?? Date.now() / 1e3] }, y: { range: (_, low, high) => [0, Math.max(high ?? 0, name === "latency" ? 0.001 : 1) * 1.1] } },
-      axes: [{ ...axis, size: 28, space: 70, values: "{HH}:{mm}" }, { ...axis, size: 48, values: (_, marks) => marks.map((mark) => Number(mark.toPrecision(4)).toLocaleString("en", { maximumFractionDigits: 6 })) }],
+      axes: [{ ...axis, size: 28, space: 70, values: "{HH}:{mm}" }, { ...axis, size: 56, values: (_, marks) => marks.map((mark) => Number(mark.toPrecision(4)).toLocaleString("en", { maximumFractionDigits: 6 })) }],
       series: [{ label: "UTC", value: "{HH}:{mm}:{ss}" }, ...lines[name].map(([, label, stroke]) => ({
         label, stroke: color(stroke), width: 1.5, spanGaps: false, points: { show: false },
         value: (_, value) => value == null ? "–" : Number(value.toFixed(2)).toLocaleString("en"),
