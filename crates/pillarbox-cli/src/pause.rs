@@ -127,7 +127,7 @@ fn quoted(name: &str) -> String {
     format!("`{}`", plain(name))
 }
 
-/// What is said of a pause, in words.
+/// The note of a pause, in words.
 fn said(pause: &Pause) -> String {
     let Pause { since, until, by, reason, .. } = pause;
     let by = by.as_deref().map(|by| format!(" by {}", plain(by))).unwrap_or_default();

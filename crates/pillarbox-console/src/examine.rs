@@ -123,7 +123,7 @@ impl Examinations {
     }
 }
 
-/// What the examiner of a source finds, and what this process knows of its own deliveries.
+/// The findings of a source's examiner, and those of this process about its own deliveries.
 async fn examine(source: &Source) -> Examination {
     let own = async {
         match status(source) {
@@ -153,7 +153,7 @@ async fn examine(source: &Source) -> Examination {
     }
 }
 
-/// What this process tells of its deliveries from a source; `None` if it delivers nothing.
+/// The status of a source in this process; `None` if it delivers nothing from it.
 fn status(source: &Source) -> Option<SourceStatus> {
     let mut problems = Vec::new();
     match (source.store(), source.outbox()) {

@@ -52,7 +52,7 @@ pub(crate) struct Figures {
     pub(crate) paused: Paused,
 }
 
-/// What operators have paused. Samples are many, so that they keep a few names alone.
+/// The pauses of operators. Samples are many, so that they keep a few names alone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Paused {
     /// Some, such as `type order.placed`.

@@ -73,7 +73,7 @@ pub struct SourceStatus {
     pub name: String,
     /// The reasons for which it is not ready, without secrets; empty if it is.
     pub problems: Vec<String>,
-    /// What its routes do not deliver.
+    /// The pauses of its routes and targets.
     pub pauses: Vec<RoutePause>,
     /// The database and table that it works on beside those that are examined, if they are others.
     pub elsewhere: Option<String>,

@@ -389,7 +389,7 @@ fn what_holds_unless_it_is_set_holds_where_it_means_something() {
     assert_eq!(settings("[dispatch]\nworkers = 3\n").dispatch.workers, 3, "the file wins");
 }
 
-/// What means nothing would be taken for a setting that is at work.
+/// A setting that means nothing would be taken for one that is at work.
 #[test]
 fn settings_in_force_are_those_that_mean_something() {
     let keys = |mode: &str, url: &str| {

@@ -85,7 +85,7 @@ pub(crate) async fn pause(view: View, Operation(asked): Operation<Paused>) -> Re
     Ok(Redirect::to(&next).into_response())
 }
 
-/// What is said of a pause that would be replaced.
+/// The note of a pause that would be replaced.
 fn already(pause: &Pause) -> String {
     let Pause { kind, name, since, by, reason, .. } = pause;
     let by = by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();

@@ -267,7 +267,8 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
         });
     }
 
-    /// Looks at the oldest pending events: those that a living node holds for long, and those whose time is far away. Rows name their holder in mode `multi_node`, and in the others where an attempt was announced.
+    /// Looks at the oldest pending events for those that a living node holds for long, and those whose time is far away. Rows name their
+    /// holder in mode `multi_node`, and in the others where an attempt was announced.
     async fn held(&self, fleet: Option<&Fleet>, results: &mut Vec<Checked>) {
         let all = PendingFilter::new();
         let pending = self.ask(self.store.pending(&all, FIRST_PAGE, PENDING)).await;

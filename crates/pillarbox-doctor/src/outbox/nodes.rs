@@ -63,7 +63,7 @@ impl Fleet {
         named(missed)
     }
 
-    /// What the living nodes do, in words.
+    /// The work of the living nodes, in words.
     pub(super) fn work(&self) -> String {
         let figures: Vec<_> = self.living().filter_map(|node| node.figures.as_ref()).collect();
         let (busy, queued) = figures

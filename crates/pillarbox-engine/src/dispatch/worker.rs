@@ -114,8 +114,8 @@ impl Worker {
         self.verdicts.send(verdict).await.is_ok()
     }
 
-    /// Whether a call with this row may begin, by what the database has told less than two seconds ago. Asking it takes its time, in which the
-    /// right to deliver may end.
+    /// Decides if a call with this row may begin, by what the database has told less than two seconds ago. To ask it takes time, in which
+    /// the right to deliver may end.
     async fn may_begin(&self, item: &Item) -> MayBegin {
         if self.operators.is_stale() {
             Box::pin(self.operators.look_before_a_call()).await;
@@ -252,7 +252,7 @@ impl Worker {
     }
 }
 
-/// Whether a call with an event may begin.
+/// The answer to the question if a call with an event may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MayBegin {
     Yes,

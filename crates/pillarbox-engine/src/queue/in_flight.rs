@@ -169,8 +169,8 @@ impl InFlight {
         }
     }
 
-    /// Waits until what became of the row that was last begun so is recorded, or the database refuses to, and begins with this row. It asks again
-    /// and again, since it is rare. One at a time.
+    /// Waits until the verdict on the row of the call before is recorded, or the database refuses to record it; the next call waits for that of
+    /// this row. It looks again and again, since such waits are rare, and only one caller may be here at a time.
     pub(crate) async fn after_the_last(&self, seq: i64) {
         let Intake { registry, .. } = &*self.intake;
         // In order, a row may be tried again in its place.
