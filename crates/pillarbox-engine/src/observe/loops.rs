@@ -183,6 +183,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn an_error_stands_until_all_is_done() {
+        let health = LoopHealth::default();
+        let failure: Result<(), StoreError> = health.ask_part(async { Err(failed()) }).await;
+        let part: Result<(), StoreError> = health.ask_part(async { Ok(()) }).await;
+        assert!(failure.is_err() && part.is_ok() && health.is_failing());
+        assert!(health.state().answered.is_none(), "it is still wanted");
+        health.done();
+        assert!(!health.is_failing() && health.state().answered.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_wait_that_is_dropped_is_over() {
         let health = LoopHealth::default();
         {
