@@ -1,3 +1,5 @@
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use pillarbox::error::BoxError;
@@ -12,11 +14,12 @@ pub(crate) enum Failure {
     Broker { kind: &'static str, address: String, problem: String },
     #[error("could not draw a plot")]
     Plot(#[source] BoxError),
-    #[error("--report: could not write `{path}`; name a folder that you may write to")]
-    Unreportable {
+    #[error("{option}: could not write `{path}`; name one that you may write to")]
+    Unwritable {
+        option: &'static str,
         path: String,
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     #[error("stopped by a signal; the report has what was measured until then")]
     Stopped,
@@ -27,6 +30,12 @@ pub(crate) enum Failure {
 pillarbox_program::common_failures!(Failure);
 
 impl Failure {
+    /// For a failed write into a file that an option names.
+    pub(crate) fn unwritable(option: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.display().to_string();
+        move |source| Self::Unwritable { option, path, source }
+    }
+
     /// 2 for an error on the command line, 1 for all others.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {

@@ -84,7 +84,9 @@ async fn measure(bench: Bench) -> Result<(Shown, Figures), Failure> {
         }
         Bench::Steady(args) => {
             let (steady, writers) = (&args.own, args.own.writers.writers);
-            on(&args, steady.pace.events()?, writers, async |lab, load| steady::run(lab, &load, steady).await).await
+            let held = steady.events_beside_snapshot(&Address::parse(&args.store)?)?;
+            on(&args, steady.pace.events()?, writers, async |lab, load| steady::run(lab, &load, steady, held).await)
+                .await
         }
         Bench::Latency(args) => {
             let (latency, writers) = (&args.own, args.own.writers.writers);

@@ -1,6 +1,7 @@
 //! The time from commit to handler.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -33,6 +34,23 @@ pub struct Latency {
     pub max: u64,
 }
 
+impl Latency {
+    /// Of so many times, in microseconds. What takes longer than an hour counts as an hour.
+    fn of(times: impl IntoIterator<Item = u64>) -> Self {
+        const HOUR: u64 = 3_600_000_000;
+        let Ok(mut histogram) = Histogram::<u64>::new_with_bounds(1, HOUR, 3) else { return Self::default() };
+        for time in times {
+            histogram.saturating_record(time);
+        }
+        Self {
+            p50: histogram.value_at_quantile(0.5),
+            p95: histogram.value_at_quantile(0.95),
+            p99: histogram.value_at_quantile(0.99),
+            max: histogram.max(),
+        }
+    }
+}
+
 impl Stopwatch {
     /// A stopwatch for this many events.
     #[must_use]
@@ -58,20 +76,41 @@ impl Stopwatch {
     /// The latencies of all events of which both ends are known; zero if the handler started before the commit
     /// returned.
     pub fn latency(&self) -> Latency {
-        const HOUR: u64 = 3_600_000_000;
-        let Ok(mut histogram) = Histogram::<u64>::new_with_bounds(1, HOUR, 3) else { return Latency::default() };
-        for (committed, handled) in self.committed.iter().zip(&self.handled) {
-            let (committed, handled) = (committed.load(Ordering::Relaxed), handled.load(Ordering::Relaxed));
-            if committed != UNSET && handled != UNSET {
-                histogram.saturating_record(handled.saturating_sub(committed));
+        Latency::of(self.both_ends().map(|(committed, handled)| handled.saturating_sub(committed)))
+    }
+
+    /// The latencies of the events that were committed in each of so many equal parts of the time, oldest first; each with the
+    /// seconds from the first commit to the end of the part. A part in which nothing was committed is left out.
+    ///
+    /// # Example
+    /// ```
+    /// use pillarbox_program::stopwatch::Stopwatch;
+    ///
+    /// assert!(Stopwatch::new(10).over_time(60).is_empty(), "no event has been committed");
+    /// ```
+    #[must_use]
+    pub fn over_time(&self, parts: u32) -> Vec<(f64, Latency)> {
+        let commits = || self.both_ends().map(|(committed, _)| committed);
+        let (Some(first), Some(last)) = (commits().min(), commits().max()) else { return Vec::new() };
+        let length = (last - first + 1).div_ceil(parts.max(1).into());
+        let mut times = vec![Vec::new(); parts.max(1) as usize];
+        for (committed, handled) in self.both_ends() {
+            let part = usize::try_from((committed - first) / length).unwrap_or_default();
+            if let Some(times) = times.get_mut(part) {
+                times.push(handled.saturating_sub(committed));
             }
         }
-        Latency {
-            p50: histogram.value_at_quantile(0.5),
-            p95: histogram.value_at_quantile(0.95),
-            p99: histogram.value_at_quantile(0.99),
-            max: histogram.max(),
-        }
+        let ends = (1..).map(|part| Duration::from_micros(length * part).as_secs_f64());
+        let taken = ends.zip(times).filter(|(_, times)| !times.is_empty());
+        taken.map(|(end, times)| (end, Latency::of(times))).collect()
+    }
+
+    /// The commit and the first call of each event of which both are known, in microseconds.
+    fn both_ends(&self) -> impl Iterator<Item = (u64, u64)> {
+        let ends = self.committed.iter().zip(&self.handled);
+        let ends =
+            ends.map(|(committed, handled)| (committed.load(Ordering::Relaxed), handled.load(Ordering::Relaxed)));
+        ends.filter(|(committed, handled)| *committed != UNSET && *handled != UNSET)
     }
 
     fn micros(&self, time: Instant) -> u64 {
@@ -81,9 +120,26 @@ impl Stopwatch {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+
+    #[test]
+    fn latencies_are_told_apart_by_the_time_of_the_commit() {
+        let watch = Stopwatch::new(5);
+        let after = |micros| watch.origin + Duration::from_micros(micros);
+        // In ten parts of a second each, of which the second is empty.
+        let second = 1_000_000;
+        for (number, (committed, taken)) in
+            [(0, 10), (999_999, 30), (2 * second, 50), (10 * second - 1, 70)].into_iter().enumerate()
+        {
+            watch.committed(number, after(committed));
+            watch.handled(number, after(committed + taken));
+        }
+        watch.committed(4, after(20 * second)); // never handled
+        let parts: Vec<_> =
+            watch.over_time(10).into_iter().map(|(seconds, latency)| (seconds, latency.p50, latency.max)).collect();
+        assert_eq!(parts, [(1.0, 10, 30), (3.0, 50, 50), (10.0, 70, 70)]);
+        assert_eq!(watch.over_time(0).len(), 1, "one part at least");
+    }
 
     #[test]
     fn it_measures_from_commit_to_the_first_call() {

@@ -1,7 +1,11 @@
 //! Benches in which events are written and delivered at the same time.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use clap::Args;
 use pillarbox::error::ConfigError;
+use pillarbox_program::address::Address;
 
 use super::MOST_EVENTS;
 use crate::nodes::NodeSettings;
@@ -20,7 +24,8 @@ pub(crate) struct HotArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   pillarbox bench steady --store postgres://app@db/test --rate 5000 --seconds 60
-  pillarbox bench steady --store postgres://app@db/test --cold --mode partitioned --nodes 2")]
+  pillarbox bench steady --store postgres://app@db/test --cold --mode partitioned --nodes 2
+  pillarbox bench steady --store postgres://app@db/test --cold --seconds 300 --hold-snapshot 60m --plot held.svg")]
 pub(crate) struct SteadyArgs {
     #[command(flatten)]
     pub(crate) pace: Pace,
@@ -36,6 +41,29 @@ pub(crate) struct SteadyArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) nodes: u8,
+    /// After that, do the same for this long, such as 60m, while an idle transaction holds a snapshot open, and compare the two.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) hold_snapshot: Option<Duration>,
+    /// Draw into this file, as SVG, the time from commit to handler while the snapshot is held.
+    #[arg(long, value_name = "FILE", requires = "hold_snapshot")]
+    pub(crate) plot: Option<PathBuf>,
+}
+
+impl SteadyArgs {
+    /// The events that are written while the snapshot is held, if one is.
+    ///
+    /// # Errors
+    /// It does not apply to the database, or there are none or more than can be counted.
+    pub(crate) fn events_beside_snapshot(&self, address: &Address) -> Result<Option<u32>, ConfigError> {
+        const OPTION: &str = "--hold-snapshot";
+        let Some(held) = self.hold_snapshot else { return Ok(None) };
+        if matches!(address, Address::Sqlite(_)) {
+            let problem = "does not apply to SQLite, where readers keep no row from being removed";
+            return Err(ConfigError::new(OPTION, problem, "leave it out, or name another database"));
+        }
+        let seconds = u32::try_from(held.as_secs()).unwrap_or(u32::MAX);
+        Pace { seconds, ..self.pace }.events_of(OPTION).map(Some)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -112,11 +140,20 @@ impl Pace {
     /// # Errors
     /// There are more events than can be counted.
     pub(crate) fn events(self) -> Result<u32, ConfigError> {
+        self.events_of("--seconds")
+    }
+
+    /// As [`events`](Self::events), where the `option` gives the duration.
+    fn events_of(self, option: &'static str) -> Result<u32, ConfigError> {
         let events = u64::from(self.rate) * u64::from(self.seconds);
-        let counted = u32::try_from(events).ok().filter(|events| i64::from(*events) <= MOST_EVENTS);
+        let counted = u32::try_from(events).ok().filter(|events| (1..=MOST_EVENTS).contains(&i64::from(*events)));
         counted.ok_or_else(|| {
             let problem = format!("makes {events} events at {} in a second, and each is counted in memory", self.rate);
-            ConfigError::new("--seconds", problem, format!("lower it, or --rate, to {MOST_EVENTS} events at most"))
+            ConfigError::new(
+                option,
+                problem,
+                format!("choose it and --rate so that there are 1 to {MOST_EVENTS} events"),
+            )
         })
     }
 }
@@ -132,5 +169,28 @@ mod tests {
         assert_eq!(pace(100_000, 100), Ok(10_000_000));
         assert_eq!(pace(100_000, 101).map_err(|error| error.field()), Err("--seconds"));
         assert_eq!(pace(100_000, 86_400).map_err(|error| error.field()), Err("--seconds"));
+    }
+
+    #[test]
+    fn a_snapshot_is_held_for_as_long_as_events_can_be_counted_and_by_databases_that_have_one() {
+        let events = |held, address: &Address| {
+            let args = SteadyArgs {
+                pace: Pace { rate: 2_000, seconds: 20 },
+                writers: WritersArg { writers: 8 },
+                cold: true,
+                mode: ModeArg::SingleNode,
+                nodes: 1,
+                hold_snapshot: held,
+                plot: None,
+            };
+            args.events_beside_snapshot(address).map_err(|error| error.field())
+        };
+        let postgres = Address::Postgres(String::new());
+        assert_eq!(events(None, &postgres), Ok(None));
+        assert_eq!(events(Some(Duration::from_secs(3600)), &postgres), Ok(Some(7_200_000)));
+        for wrong in [Duration::from_millis(900), Duration::from_secs(3 * 3600), Duration::MAX] {
+            assert_eq!(events(Some(wrong), &postgres), Err("--hold-snapshot"), "{wrong:?}");
+        }
+        assert_eq!(events(Some(Duration::from_secs(1)), &Address::parse("bench.db").unwrap()), Err("--hold-snapshot"));
     }
 }

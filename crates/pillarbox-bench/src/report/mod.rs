@@ -4,7 +4,7 @@ mod child;
 mod machine;
 mod markdown;
 mod plan;
-mod plot;
+pub(crate) mod plot;
 mod plots;
 mod run;
 mod targets;
@@ -55,7 +55,7 @@ async fn run_all(args: &AllArgs) -> Result<ExitCode, Failure> {
     let lab = lab::open(&args.store, 1).await?;
     let (machine, counted) = (Machine::look(&*lab).await, lab.about().counted);
     lab.close().await;
-    fs::create_dir_all(&args.report).map_err(unwritable(&args.report))?;
+    fs::create_dir_all(&args.report).map_err(Failure::unwritable("--report", &args.report))?;
     let (benches, cliffs) = (plan::benches(size), plan::cliffs(size, &Address::parse(&args.store)?));
     let mut report = Report {
         machine: machine?,
@@ -94,7 +94,7 @@ impl Report {
     fn write(&self, folder: &Path) -> Result<(), Failure> {
         let write = |file: &str, text: &str| {
             let path = folder.join(file);
-            replace(&path, text).map_err(unwritable(&path))
+            replace(&path, text).map_err(Failure::unwritable("--report", &path))
         };
         for picture in plots::all(&self.benches, self.counted)? {
             write(picture.file, &picture.svg)?;
@@ -125,11 +125,6 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         // If even this fails, there is nothing left to do.
         drop(fs::remove_file(&part));
     })
-}
-
-fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> Failure {
-    let path = path.display().to_string();
-    move |source| Failure::Unreportable { path, source }
 }
 
 #[cfg(test)]

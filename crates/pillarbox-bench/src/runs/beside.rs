@@ -30,6 +30,8 @@ pub(super) struct Beside<'a> {
     pub(super) path: Path,
     /// True if another process waits for the delivery of each event.
     pub(super) waited_for: bool,
+    /// True if a transaction that does nothing holds a snapshot open from the beginning to the end.
+    pub(super) snapshot_held: bool,
 }
 
 /// The way in which a node learns of an event.
@@ -65,6 +67,7 @@ impl Beside<'_> {
         let Self { lab, load, .. } = self;
         lab.clear().await?;
         lab.rest().await?;
+        let snapshot = if self.snapshot_held { Some(lab.hold_snapshot().await?) } else { None };
         let calls = Calls::new(load);
         let elsewhere = matches!(self.path, Path::Elsewhere { .. });
         let mut nodes = Nodes::open(&***lab, self.nodes, elsewhere).await?;
@@ -82,6 +85,7 @@ impl Beside<'_> {
         }
         let (started, writing, done_by_then) = ran?;
         let measured = meter.finish().await?;
+        drop(snapshot);
         let rows = lab.count().await?;
         let fate = LossCount::delivered(load, &calls, &rows, false);
         let seconds = seconds_between(started, rows.last_done_at);

@@ -37,7 +37,10 @@ async fn run(
     let yardstick = Yardstick::before(&**lab, load.events).await?;
     let mut alone = Alone::default();
     alone.write_half(lab, load, writers).await?;
-    let ran = Beside { lab, load, writers, rate: None, nodes: 1, settings, path, waited_for: false }.run().await?;
+    let ran =
+        Beside { lab, load, writers, rate: None, nodes: 1, settings, path, waited_for: false, snapshot_held: false }
+            .run()
+            .await?;
     alone.write_half(lab, load, writers).await?;
     let yardstick = yardstick.after(&**lab).await?;
 

@@ -17,7 +17,9 @@ pub(crate) async fn run(lab: &Arc<dyn BenchDb>, load: &Load, args: &LatencyArgs)
     let woken = lab.store().wake_ups().is_some();
     let measure = async |path, every, waited_for| {
         let settings = LooksArg { look_every: every }.settings(ModeArg::SingleNode);
-        Beside { lab, load, writers, rate: Some(rate), nodes: 1, settings, path, waited_for }.run().await
+        Beside { lab, load, writers, rate: Some(rate), nodes: 1, settings, path, waited_for, snapshot_held: false }
+            .run()
+            .await
     };
     let hot = measure(Path::Memory, None, false).await?;
     let other = measure(Path::Elsewhere { woken }, None, false).await?;

@@ -62,9 +62,19 @@ async fn measure(
     let path = Path::Elsewhere { woken: lab.store().wake_ups().is_some() };
     let rate = args.pace.rate;
     let writers = args.writers.writers;
-    let latency = Beside { lab, load: &steady, writers, rate: Some(rate), nodes: 1, settings, path, waited_for: false }
-        .run()
-        .await?;
+    let latency = Beside {
+        lab,
+        load: &steady,
+        writers,
+        rate: Some(rate),
+        nodes: 1,
+        settings,
+        path,
+        waited_for: false,
+        snapshot_held: false,
+    }
+    .run()
+    .await?;
 
     let info = passing.publisher.info();
     let mut own = OwnFigures::new(if args.delete_done {

@@ -76,6 +76,46 @@ async fn a_steady_load_is_judged() {
     with_mysql(|url| async move { assert_steady(&run_async(&steady(&url, true)).await, true) }).await;
 }
 
+/// The same load again beside a held snapshot, compared with the first and drawn.
+#[tokio::test]
+async fn a_steady_load_is_compared_with_the_same_beside_a_snapshot() {
+    async fn compared(url: String) {
+        const OWN: [&str; 4] =
+            ["latency_over_time_us", "snapshot_held", "without_snapshot_us", "written_without_per_s"];
+        let folder = tempfile::tempdir().unwrap();
+        let plot = folder.path().join("held.svg").to_str().unwrap().to_owned();
+        let args = [&steady(&url, true)[..], &["--hold-snapshot", "2s", "--plot", &plot]].concat();
+        let ended = run_async(&args).await;
+        let report = ended.json();
+        assert_keys(&report, without_yardstick().chain(&STEADY).chain(&OWN).chain(&["samples"]));
+        let verdicts = report["verdicts"].as_array().unwrap();
+        let names: Vec<_> = verdicts.iter().map(|verdict| &verdict["name"]).collect();
+        assert_eq!(names, ["rate", "backlog", "handled", "p99", "rate beside it"]);
+        // Twice as long as without.
+        assert_eq!((&report["events"], &report["duplicates"], &report["lost"]), (&400.into(), &0.into(), &0.into()));
+        let over_time = report["latency_over_time_us"].as_array().unwrap();
+        assert_eq!(keys(&over_time[0]), ["max", "p50", "p95", "p99", "seconds"]);
+        assert!(over_time.last().unwrap()["seconds"].as_f64() > Some(1.9), "{report}");
+        let svg = std::fs::read_to_string(&plot).unwrap();
+        assert!(roxmltree::Document::parse(&svg).is_ok() && svg.contains("p99 without a snapshot"), "{svg}");
+    }
+    with_postgres(compared).await;
+    with_mysql(compared).await;
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_held_and_a_picture_that_cannot_be_written_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bench.db").to_str().unwrap().to_owned();
+    let ended = run(&["steady", "--store", &file, "--hold-snapshot", "1s"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("--hold-snapshot: does not apply to SQLite"), "{ended:?}");
+    let ended = run(&["steady", "--store", "postgres://nobody@127.0.0.1:1/none", "--plot", &file]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("--hold-snapshot"), "it draws nothing without: {ended:?}");
+    assert!(!std::path::Path::new(&file).exists(), "what is refused touches nothing");
+}
+
 #[test]
 fn a_verdict_is_shown_to_people() {
     let folder = tempfile::tempdir().unwrap();
