@@ -64,6 +64,7 @@ mod settle;
 mod share;
 mod sql;
 mod store;
+mod tally;
 mod tls;
 mod types;
 mod upkeep;

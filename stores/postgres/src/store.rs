@@ -10,7 +10,7 @@ use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
     BegunAttempt, Examine, Fetch, Fetched, History, Interventions, LeaseClock, NodeFigures, NodeStatus, RowId, Store,
-    StoreInfo, TableName, WakeUps, Writers,
+    StoreInfo, TableName, Tally, WakeUps, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
@@ -75,7 +75,7 @@ impl Store for PostgresStore {
     }
 
     fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
-        insert::statements(&self.inner.sql, rows)
+        insert::statements([&self.inner.sql.insert_one, &self.inner.sql.insert_many], rows)
     }
 
     /// One that has ended gives up its key in the same statement.
@@ -199,6 +199,10 @@ impl Store for PostgresStore {
     }
 
     /// A pooler hands a connection from one client to the next, so what one listens for nobody would hear.
+    fn tally(&self) -> Option<&dyn Tally> {
+        Some(self)
+    }
+
     fn wake_ups(&self) -> Option<&dyn WakeUps> {
         if self.inner.sessions.is_pooled() { None } else { Some(self) }
     }

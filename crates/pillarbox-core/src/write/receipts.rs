@@ -46,7 +46,7 @@ impl Receipts {
             state.committing = true;
             ask(&mut state.receipts)
         };
-        let found = Found::new(pin!(transaction.commit_verified(&probe)).await?);
+        let found = Found::by(&probe, pin!(transaction.commit_verified(&probe)).await?);
         let receipts = std::mem::take(&mut self.state.lock().receipts);
         let mut probed = &probe.rows[..];
         for receipt in &receipts {
@@ -79,13 +79,25 @@ impl Drop for Receipts {
 
 /// The probe of a commit: the rows of each receipt, in their order.
 fn ask(receipts: &mut [Receipt]) -> Probe {
-    let (mut rows, mut queries) = (Vec::with_capacity(receipts.len()), Vec::new());
-    for Receipt { written, probed } in receipts {
+    let mut rows = Vec::with_capacity(receipts.len());
+    for Receipt { written, probed } in &mut *receipts {
         let first = rows.len();
         written.verify(&mut rows);
-        queries.extend(written.query(&rows[first..]));
         *probed = rows.len() - first;
     }
+    if rows.is_empty() {
+        return Probe::none();
+    }
+    if let Some(sql) = Written::tally_query(receipts.iter().map(|receipt| &receipt.written)) {
+        return Probe { rows, sql: Some(sql), is_of_tally: true };
+    }
+    let mut rest = &rows[..];
+    let queries = receipts.iter().filter_map(|receipt| {
+        let (of_it, others) = rest.split_at(receipt.probed);
+        rest = others;
+        receipt.written.query(of_it)
+    });
+    let queries: Vec<String> = queries.collect();
     let sql = (!queries.is_empty()).then(|| queries.join("\nUNION ALL\n"));
-    Probe { rows, sql }
+    Probe { rows, sql, is_of_tally: false }
 }

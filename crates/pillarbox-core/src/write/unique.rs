@@ -21,6 +21,8 @@ pub struct Inserted {
     /// Of `rows`, in their order; ascending.
     pub(super) seqs: Vec<i64>,
     pub(super) skipped: Vec<Skipped>,
+    /// The number that the write has added to the [`Tally`](crate::store::Tally) of its transaction; `None` if it has not.
+    pub(super) tallied: Option<i64>,
 }
 
 /// The outcome of the insert of a row with a unique key.

@@ -85,11 +85,13 @@ impl Writer {
         if receipts.is_some() {
             rows = sink.claim_for_memory(rows);
         }
+        // Hooks are told which writes were rolled back, and a tally tells only whether one was.
+        let tallied = receipts.is_some() && hooks.is_empty() && sink.delivers_from_memory();
         // With the target of the engine's spans, so that one filter shows the whole way of an event.
         let span =
             tracing::debug_span!(target: "pillarbox_engine", "write", table = store.info().table, events = count);
         let inserted = {
-            let insert = pin!(insert_rows(&**store, connection, rows).instrument(span));
+            let insert = pin!(insert_rows(&**store, connection, rows, tallied).instrument(span));
             let began = Instant::now();
             let inserted = insert.await;
             maker.inserted(began.elapsed(), inserted.as_ref().ok().map(|inserted| inserted.seqs.len()));
