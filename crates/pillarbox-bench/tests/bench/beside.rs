@@ -109,7 +109,7 @@ fn a_snapshot_that_cannot_be_held_and_a_picture_that_cannot_be_written_are_refus
     let file = folder.path().join("bench.db").to_str().unwrap().to_owned();
     let ended = run(&["steady", "--store", &file, "--hold-snapshot", "1s"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("--hold-snapshot: does not apply to SQLite"), "{ended:?}");
+    assert!(ended.stderr.contains("`--hold-snapshot` does not apply to SQLite"), "{ended:?}");
     let ended = run(&["steady", "--store", "postgres://nobody@127.0.0.1:1/none", "--plot", &file]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("--hold-snapshot"), "it draws nothing without: {ended:?}");

@@ -1,4 +1,3 @@
-use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, EventId};
 use pillarbox_core::row::Change;
 use pillarbox_core::store::RowId;
@@ -114,19 +113,18 @@ pub(super) async fn a_tally_tells_that_all_writes_stand<H: Harness>(db: &Db<H>) 
             assert_eq!(answer.len(), usize::from(*asked == standing), "{writes:?} {asked:?}");
         }
     }
-    let rows = [NewRow::new(event()?)];
-    let written = async |end: &str| {
+    // The statement after the write, which has the event's id in the place of `{id}`; the deletion last, since the server may count it in
+    // the next transactions of the session as well.
+    let delete = format!("DELETE FROM {} WHERE event_id = '{{id}}'", db.table("event"));
+    for (after, stands) in [("SELECT 1", true), ("ROLLBACK AND CHAIN", false), (&*delete, false)] {
+        let rows = [NewRow::new(event()?)];
         let mut transaction = db.begin().await?;
         let insert = Insert { rows: &rows, statements: tally.insert(&rows, 5) };
         transaction.insert(&insert).await.map_err(|error| format!("{error:?}"))?;
-        H::execute_in(transaction.inner_mut(), end).await?;
+        H::execute_in(transaction.inner_mut(), &after.replace("{id}", rows[0].event_id())).await?;
         let probe = Probe { rows: Vec::new(), sql: Some(tally.sql(5)), is_of_tally: true };
         let answer = transaction.commit_verified(&probe).await.map_err(|error| format!("{error:?}"))?;
-        Ok::<usize, BoxError>(answer.len())
-    };
-    let delete = format!("DELETE FROM {} WHERE event_id = '{}'", db.table("event"), rows[0].event_id());
-    assert_eq!(written(&delete).await?, 0, "it was deleted again");
-    assert_eq!(written("ROLLBACK AND CHAIN").await?, 0, "another transaction has no tally");
-    assert_eq!(written("SELECT 1").await?, 1);
+        assert_eq!(answer.len(), usize::from(stands), "{after}");
+    }
     Ok(())
 }

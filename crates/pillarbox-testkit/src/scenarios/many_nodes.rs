@@ -219,7 +219,7 @@ impl Clock for Off {
 /// Leases and due times are the database's; what the hosts take for the time decides nothing.
 pub(super) async fn clocks_minutes_apart_change_nothing<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
-    let lease = Duration::from_millis(500);
+    let lease = Duration::from_secs(2);
     let off = Duration::from_secs(600);
     let fast = eager(db.store(), &recorder).clock(Off(off, true)).lease(lease).start().await?;
     let slow = eager(db.connect().await?, &recorder).clock(Off(off, false)).lease(lease).start().await?;
@@ -229,7 +229,7 @@ pub(super) async fn clocks_minutes_apart_change_nothing<H: Harness>(db: &Db<H>) 
         let node = if index % 2 == 0 { &fast } else { &slow };
         write_guarded(db, node, chunk).await?;
         // Long enough for several renewals of both.
-        sleep(Duration::from_millis(100)).await;
+        sleep(Duration::from_millis(250)).await;
     }
     settled(&*db.store()).await?;
     assert_eq!((node_of(&fast)?, node_of(&slow)?), (one, two), "neither lost its lease");
