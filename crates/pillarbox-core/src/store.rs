@@ -490,6 +490,11 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// The same of two calls that divide the partitions between them, so that the rows of neither lie beside each other.
+    fn settles_partitions_in_parallel(&self) -> bool {
+        self.settles_in_parallel()
+    }
+
     /// The means to let a transaction keep a tally of what is written in it, if the database has any.
     fn tally(&self) -> Option<&dyn Tally> {
         None

@@ -297,6 +297,10 @@ impl<S: Store> Store for FaultyStore<S> {
         self.inner.settles_in_parallel()
     }
 
+    fn settles_partitions_in_parallel(&self) -> bool {
+        self.inner.settles_partitions_in_parallel()
+    }
+
     fn wake_ups(&self) -> Option<&dyn WakeUps> {
         self.inner.wake_ups()
     }

@@ -211,6 +211,11 @@ impl Store for PostgresStore {
         true
     }
 
+    /// All rows of a batch lie beside each other, so one call goes along the index, which is less work than two that look for each row.
+    fn settles_partitions_in_parallel(&self) -> bool {
+        false
+    }
+
     fn examiner(&self, limit: Duration) -> Option<Arc<dyn Examine>> {
         let sessions = self.inner.sessions.for_examination(limit).ok()?;
         let store = Self::new(sessions, self.inner.table.clone(), self.inner.durable_marks);

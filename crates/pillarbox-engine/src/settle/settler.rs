@@ -116,7 +116,11 @@ impl Settler {
 
     /// Records a batch: a large one by two calls at once, since one connection of the database has one processor.
     async fn record(&mut self, batch: &mut [Verdict]) {
-        let middle = if self.store.settles_in_parallel() {
+        let in_parallel = match self.tenure.mode {
+            Mode::Partitioned => self.store.settles_partitions_in_parallel(),
+            Mode::SingleNode | Mode::MultiNode | Mode::Ordered => self.store.settles_in_parallel(),
+        };
+        let middle = if in_parallel {
             divide(batch, self.tenure.mode, |seqs| self.in_flight.partitions(seqs))
         } else {
             0
