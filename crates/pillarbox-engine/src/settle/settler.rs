@@ -120,11 +120,8 @@ impl Settler {
             Mode::Partitioned => self.store.settles_partitions_in_parallel(),
             Mode::SingleNode | Mode::MultiNode | Mode::Ordered => self.store.settles_in_parallel(),
         };
-        let middle = if in_parallel {
-            divide(batch, self.tenure.mode, |seqs| self.in_flight.partitions(seqs))
-        } else {
-            0
-        };
+        let middle =
+            if in_parallel { divide(batch, self.tenure.mode, |seqs| self.in_flight.partitions(seqs)) } else { 0 };
         let (one, other) = batch.split_at(middle);
         if one.is_empty() || other.is_empty() {
             let mut rest = &*batch;
