@@ -81,13 +81,6 @@ impl Stopwatch {
 
     /// The latencies of the events that were committed in each of so many equal parts of the time, oldest first; each with the
     /// seconds from the first commit to the end of the part. A part in which nothing was committed is left out.
-    ///
-    /// # Example
-    /// ```
-    /// use pillarbox_program::stopwatch::Stopwatch;
-    ///
-    /// assert!(Stopwatch::new(10).over_time(60).is_empty(), "no event has been committed");
-    /// ```
     #[must_use]
     pub fn over_time(&self, parts: u32) -> Vec<(f64, Latency)> {
         let commits = || self.both_ends().map(|(committed, _)| committed);
