@@ -490,7 +490,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// The same of two calls that divide the partitions between them, so that the rows of neither lie beside each other.
+    /// The same for rows that lie beside each other, of two calls that divide the partitions between them, so that the rows of neither do.
     fn settles_partitions_in_parallel(&self) -> bool {
         self.settles_in_parallel()
     }

@@ -139,8 +139,11 @@ const FAILED: &str = r#"coalesce(jsonb_path_query_array("failures", '$[last - 8 
 const INSERT_ONE: &str = include_str!("../sql/insert_one.sql");
 const INSERT_MANY: &str = include_str!("../sql/insert_many.sql");
 
-/// Adds the number `$17` to the tally of the transaction; never NULL.
-const ADD_TO_TALLY: &str = r"set_config('{tally}', (coalesce(nullif(current_setting('{tally}', true), ''), '0')::bigint # $17::bigint)::text, true)";
+/// Adds the number `$17` to the tally of the transaction, and returns it; never NULL. Behind the sum stands the number of events that the
+/// session had deleted at the first write: the server counts those of the transactions before as well, until it passes them on.
+const ADD_TO_TALLY: &str = r"set_config('{tally}', concat(
+    coalesce(nullif(split_part(current_setting('{tally}', true), ' ', 1), ''), '0')::bigint # $17::bigint, ' ',
+    coalesce(nullif(split_part(current_setting('{tally}', true), ' ', 2), ''), pg_stat_get_xact_tuples_deleted('{event}'::regclass)::text)), true)";
 
 /// The number of an inserted row, in a statement that adds to the tally.
 fn tallied_seq(addition: &str) -> String {

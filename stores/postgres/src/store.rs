@@ -198,11 +198,11 @@ impl Store for PostgresStore {
         self.inner.sessions.call(operation::SETTLE, settle::settle(&self.inner, node, fence, verdicts)).await
     }
 
-    /// A pooler hands a connection from one client to the next, so what one listens for nobody would hear.
     fn tally(&self) -> Option<&dyn Tally> {
         Some(self)
     }
 
+    /// A pooler hands a connection from one client to the next, so what one listens for nobody would hear.
     fn wake_ups(&self) -> Option<&dyn WakeUps> {
         if self.inner.sessions.is_pooled() { None } else { Some(self) }
     }
@@ -211,7 +211,7 @@ impl Store for PostgresStore {
         true
     }
 
-    /// All rows of a batch lie beside each other, so one call goes along the index, which is less work than two that look for each row.
+    /// One call goes along the index, which is less work than two that look for each row.
     fn settles_partitions_in_parallel(&self) -> bool {
         false
     }

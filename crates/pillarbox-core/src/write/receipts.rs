@@ -18,6 +18,8 @@ pub struct Receipts {
 struct State {
     receipts: Vec<Receipt>,
     committing: bool,
+    /// True if the commit asks for the rows although there is a tally.
+    asks_for_rows: bool,
 }
 
 #[derive(Debug)]
@@ -39,12 +41,18 @@ impl Receipts {
         self.state.lock().receipts.push(written.clone().into());
     }
 
+    /// Has the commit ask for the rows, since something else than a write changes what the tally says.
+    pub(crate) fn ask_for_rows(&self) {
+        self.state.lock().asks_for_rows = true;
+    }
+
     /// Commits `transaction`, and lets those of the events go on that it committed.
     pub async fn commit<T: Finish<M>, M>(&self, transaction: T) -> Result<(), T::Error> {
         let probe = {
             let mut state = self.state.lock();
             state.committing = true;
-            ask(&mut state.receipts)
+            let asks_for_rows = state.asks_for_rows;
+            ask(&mut state.receipts, asks_for_rows)
         };
         let found = Found::by(&probe, pin!(transaction.commit_verified(&probe)).await?);
         let receipts = std::mem::take(&mut self.state.lock().receipts);
@@ -60,13 +68,13 @@ impl Receipts {
 
 impl From<Written> for Receipts {
     fn from(written: Written) -> Self {
-        Self { state: Mutex::new(State { receipts: vec![written.into()], committing: false }) }
+        Self { state: Mutex::new(State { receipts: vec![written.into()], ..State::default() }) }
     }
 }
 
 impl Drop for Receipts {
     fn drop(&mut self) {
-        let State { receipts, committing } = &*self.state.lock();
+        let State { receipts, committing, .. } = &*self.state.lock();
         for Receipt { written, .. } in receipts {
             if *committing {
                 written.look_for();
@@ -78,7 +86,7 @@ impl Drop for Receipts {
 }
 
 /// The probe of a commit: the rows of each receipt, in their order.
-fn ask(receipts: &mut [Receipt]) -> Probe {
+fn ask(receipts: &mut [Receipt], asks_for_rows: bool) -> Probe {
     let mut rows = Vec::with_capacity(receipts.len());
     for Receipt { written, probed } in &mut *receipts {
         let first = rows.len();
@@ -88,7 +96,8 @@ fn ask(receipts: &mut [Receipt]) -> Probe {
     if rows.is_empty() {
         return Probe::none();
     }
-    if let Some(sql) = Written::tally_query(receipts.iter().map(|receipt| &receipt.written)) {
+    let tally = Written::tally_query(receipts.iter().map(|receipt| &receipt.written));
+    if let Some(sql) = tally.filter(|_| !asks_for_rows) {
         return Probe { rows, sql: Some(sql), is_of_tally: true };
     }
     let mut rest = &rows[..];

@@ -45,7 +45,8 @@ pub trait Finish<M>: Sized {
     /// The driver's side of the transaction.
     fn inner_mut(&mut self) -> &mut Self::Inner;
 
-    /// Commits, and returns those rows of `probe` that the transaction committed.
+    /// Commits, and returns the rows that the query of `probe` has returned before: those of `probe` that the transaction committed, or any
+    /// row if the query is [of a tally](Probe::is_of_tally).
     ///
     /// # Behavior
     /// - what was rolled back to a savepoint is not returned; what was written in a savepoint that was released is
@@ -93,6 +94,11 @@ impl<T: Connection<M>, M> Transaction<T, M> {
 }
 
 impl<T: Finish<M>, M> Transaction<T, M> {
+    /// Has the commit ask for the rows that were written; see [`Receipts::ask_for_rows`].
+    pub(crate) fn ask_for_rows(&self) {
+        self.receipts.ask_for_rows();
+    }
+
     /// Commits, then hands the events that were committed to the hot path.
     ///
     /// # Errors

@@ -59,6 +59,8 @@ pub(super) async fn insert_some_unique<M, C: Connection<M>>(
             }
         }
     }
+    // What wrote nothing leaves the tally as it is.
+    inserted.tallied = inserted.rows.is_empty().then_some(0);
     Ok(inserted)
 }
 

@@ -130,6 +130,16 @@ impl Written {
         if self.is_reported() {
             return;
         }
+        if matches!(found, Found::Unknown) {
+            // Nobody is told of it, since hooks have the rows asked for.
+            let (event_id, events) = (self.id().map(EventId::as_str), self.len());
+            tracing::debug!(
+                event_id,
+                events,
+                "events, of which some may have been rolled back, are delivered from the table"
+            );
+            return self.look_for();
+        }
         if self.is_gone(probed, found) {
             let (event_id, events) = (self.id().map(EventId::as_str), self.len());
             tracing::debug!(event_id, events, "events were rolled back before their transaction committed");

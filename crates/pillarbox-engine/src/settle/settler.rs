@@ -117,8 +117,8 @@ impl Settler {
     /// Records a batch: a large one by two calls at once, since one connection of the database has one processor.
     async fn record(&mut self, batch: &mut [Verdict]) {
         let in_parallel = match self.tenure.mode {
-            Mode::Partitioned => self.store.settles_partitions_in_parallel(),
-            Mode::SingleNode | Mode::MultiNode | Mode::Ordered => self.store.settles_in_parallel(),
+            Mode::Partitioned if lie_together(batch) => self.store.settles_partitions_in_parallel(),
+            Mode::Partitioned | Mode::SingleNode | Mode::MultiNode | Mode::Ordered => self.store.settles_in_parallel(),
         };
         let middle =
             if in_parallel { divide(batch, self.tenure.mode, |seqs| self.in_flight.partitions(seqs)) } else { 0 };
@@ -287,6 +287,13 @@ impl Settler {
     }
 }
 
+/// True if at least two thirds of the numbers from the first row to the last are in the batch, as where one node owns all partitions.
+fn lie_together(batch: &[Verdict]) -> bool {
+    let seqs = || batch.iter().map(|verdict| verdict.row.seq);
+    let (Some(first), Some(last)) = (seqs().min(), seqs().max()) else { return true };
+    u64::try_from(batch.len()).is_ok_and(|rows| rows.saturating_mul(3) / 2 > last.abs_diff(first))
+}
+
 /// Puts a batch into two parts, of which either may be recorded without the other, and returns where the second begins; 0 if
 /// it is better left whole. All verdicts of a key are in one part: with a later event of it DONE and an earlier one not, a
 /// crash would have the earlier one delivered last.
@@ -375,6 +382,19 @@ mod tests {
         assert_eq!(until_repeated(&batch[2..]), 1);
         assert_eq!(until_repeated(&batch[3..]), 1);
         assert_eq!(until_repeated(&[]), 0);
+    }
+
+    #[test]
+    fn rows_lie_together_where_few_numbers_between_them_are_missing() {
+        let batch = |step: usize, first: i64| -> Vec<Verdict> {
+            (first..first + 900).step_by(step).map(|seq| verdict(seq, Change::Done)).collect()
+        };
+        for first in [1, i64::MAX - 900] {
+            assert!(lie_together(&batch(1, first)));
+            assert!(!lie_together(&batch(2, first)), "every other one, as where two nodes share the partitions");
+        }
+        assert!(!lie_together(&[verdict(i64::MIN, Change::Done), verdict(i64::MAX, Change::Done)]));
+        assert!(lie_together(&[]) && lie_together(&batch(900, 1)));
     }
 
     #[test]
