@@ -13,7 +13,7 @@ pub trait Tally: fmt::Debug + Send + Sync {
     fn insert<'a>(&self, rows: &'a [NewRow], number: i64) -> Vec<Statement<'a>>;
 
     /// A query for the transaction to run before its commit, which returns one row if the tally is `sum`, the exclusive or of the
-    /// numbers of all its writes, and the transaction has deleted no event; none otherwise. It has no values to bind, and the columns of
+    /// numbers of all its writes, and no event was deleted since the first of them; none otherwise. It has no values to bind, and the columns of
     /// [`Store::identify_sql`](super::Store::identify_sql).
     ///
     /// # Behavior
