@@ -70,6 +70,7 @@ pub(super) async fn renew_tells_of_a_database_that_went_back<H: Harness>(db: &Db
     let third = renew(Some(first)).await?;
     let later = LeaseMark(third.0 + 1);
     assert_eq!(store.renew(&node, HOUR, Some(later), None).await?, Renewal::WentBack);
+    sleep(TICK).await;
     assert!(renew(Some(third)).await? > third, "and the lease stays as it was");
     db.forget(&node).await?;
     assert_eq!(store.renew(&node, HOUR, Some(third), None).await?, Renewal::Lost, "from before it joined");

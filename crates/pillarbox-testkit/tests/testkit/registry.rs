@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use pillarbox_testkit::{conformance, publishers};
 
-const STORES: [(&str, usize); 3] = [
+const STORES: [(&str, usize); 4] = [
     (include_str!("../../../pillarbox-core/src/store.rs"), 60),
+    (include_str!("../../../pillarbox-core/src/store/tally.rs"), 1),
     (include_str!("../../../pillarbox-core/src/store/upkeep.rs"), 14),
     (include_str!("../../../pillarbox-core/src/store/wakeup.rs"), 1),
 ];
