@@ -7,6 +7,7 @@ mod attributes;
 mod audit;
 mod command;
 mod dead;
+mod division;
 mod examine;
 mod failed_attempt;
 mod figures;
@@ -33,6 +34,7 @@ pub use attributes::Attributes;
 pub use audit::{AuditEntry, AuditedAction};
 pub use command::{Action, Command};
 pub use dead::{DeadEvent, DeadFilter};
+pub use division::Division;
 pub use examine::Examine;
 pub use failed_attempt::FailedAttempt;
 pub use figures::NodeFigures;
@@ -484,15 +486,11 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// True if two calls of [`settle`](Self::settle) at once take less time than one after the other: a database of one writer
-    /// says no.
-    fn settles_in_parallel(&self) -> bool {
+    /// True if two calls of [`settle`](Self::settle) at once, between which these verdicts are divided, take less time than one call with
+    /// all of them: a database of one writer says no.
+    fn settles_in_parallel(&self, verdicts: &[Verdict], division: Division) -> bool {
+        let _ = (verdicts, division);
         false
-    }
-
-    /// The same for rows that lie beside each other, of two calls that divide the partitions between them, so that the rows of neither do.
-    fn settles_partitions_in_parallel(&self) -> bool {
-        self.settles_in_parallel()
     }
 
     /// The means to let a transaction keep a tally of what is written in it, if the database has any.

@@ -9,8 +9,8 @@ use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
-    AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage,
-    Fetch, Fetched, FetchedRow, History, InboxConsumer, Interventions, NewPause, NodeFigures, NodeStatus,
+    AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Division, EventFilter,
+    EventPage, Fetch, Fetched, FetchedRow, History, InboxConsumer, Interventions, NewPause, NodeFigures, NodeStatus,
     PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged, Record, RowId,
     RowState, Store, StoreInfo, Tally, Upkeep, WakeUps, Writers,
 };
@@ -293,12 +293,8 @@ impl<S: Store> Store for FaultyStore<S> {
         self.call(Operation::BeginAttempt, operation::BEGIN_ATTEMPT, self.inner.begin_attempt(node, fence, attempt))
             .await
     }
-    fn settles_in_parallel(&self) -> bool {
-        self.inner.settles_in_parallel()
-    }
-
-    fn settles_partitions_in_parallel(&self) -> bool {
-        self.inner.settles_partitions_in_parallel()
+    fn settles_in_parallel(&self, verdicts: &[Verdict], division: Division) -> bool {
+        self.inner.settles_in_parallel(verdicts, division)
     }
 
     fn wake_ups(&self) -> Option<&dyn WakeUps> {

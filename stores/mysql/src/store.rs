@@ -10,10 +10,10 @@ use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
-    AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage,
-    Examine, Fetch, Fetched, History, InboxConsumer, Interventions, LeaseClock, NewPause, NodeFigures, NodeStatus,
-    PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged, Record, RowId,
-    RowState, Store, StoreInfo, TableName, Upkeep, Writers,
+    AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Division, EventFilter,
+    EventPage, Examine, Fetch, Fetched, History, InboxConsumer, Interventions, LeaseClock, NewPause, NodeFigures,
+    NodeStatus, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged, Record,
+    RowId, RowState, Store, StoreInfo, TableName, Upkeep, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
@@ -213,7 +213,7 @@ impl Store for MysqlStore {
         self.inner.sessions.call(operation::SETTLE, || settle::settle(&self.inner, node, fence, verdicts)).await
     }
 
-    fn settles_in_parallel(&self) -> bool {
+    fn settles_in_parallel(&self, _verdicts: &[Verdict], _division: Division) -> bool {
         true
     }
 

@@ -68,12 +68,8 @@ pub(crate) struct Alike<'a> {
 }
 
 impl Alike<'_> {
-    /// True if it is cheaper to pass over what lies between the rows than to look for each of them: two thirds of all that could lie from the
-    /// first to the last are theirs.
     pub(crate) fn are_dense(&self) -> bool {
-        let (Some(first), Some(last)) = (self.seqs.first(), self.seqs.last()) else { return false };
-        let span = last.abs_diff(*first).saturating_add(1);
-        u64::try_from(self.seqs.len()).is_ok_and(|rows| rows.saturating_mul(3) >= span.saturating_mul(2))
+        are_dense(self.seqs.iter().copied())
     }
 
     pub(crate) fn bind<'b>(&'b self, params: &mut Vec<Param<'b>>) {
@@ -84,6 +80,14 @@ impl Alike<'_> {
             (&self.handler as _, Type::TEXT),
         ]);
     }
+}
+
+/// True if it is cheaper to pass over what lies between rows than to look for each of them: two thirds of all that could lie from the
+/// lowest to the highest are theirs.
+pub(crate) fn are_dense(seqs: impl Iterator<Item = i64> + Clone) -> bool {
+    let (Some(lowest), Some(highest)) = (seqs.clone().min(), seqs.clone().max()) else { return false };
+    let span = highest.abs_diff(lowest).saturating_add(1);
+    u64::try_from(seqs.count()).is_ok_and(|rows| rows.saturating_mul(3) >= span.saturating_mul(2))
 }
 
 /// The same query for the commit of a user. With literals it is planned each time: the plan of a prepared statement that was made
@@ -146,5 +150,15 @@ mod tests {
             assert!(Rows::ascending(&rows).alike().is_none(), "{other:?}");
         }
         assert!(Rows::ascending([]).alike().is_none());
+    }
+
+    #[test]
+    fn rows_are_dense_where_few_numbers_between_them_are_missing() {
+        for first in [1, i64::MAX - 900] {
+            let every = |step: usize| (first..=first + 899).step_by(step);
+            assert!(are_dense(every(1)) && are_dense((first..=first + 899).rev()) && are_dense(every(900)));
+            assert!(!are_dense(every(2)), "every other one, as where two nodes share the partitions");
+        }
+        assert!(!are_dense([i64::MIN, i64::MAX].into_iter()) && !are_dense(std::iter::empty()));
     }
 }

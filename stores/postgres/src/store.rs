@@ -9,8 +9,8 @@ use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
-    BegunAttempt, Examine, Fetch, Fetched, History, Interventions, LeaseClock, NodeFigures, NodeStatus, RowId, Store,
-    StoreInfo, TableName, Tally, WakeUps, Writers,
+    BegunAttempt, Division, Examine, Fetch, Fetched, History, Interventions, LeaseClock, NodeFigures, NodeStatus,
+    RowId, Store, StoreInfo, TableName, Tally, WakeUps, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
@@ -207,13 +207,9 @@ impl Store for PostgresStore {
         if self.inner.sessions.is_pooled() { None } else { Some(self) }
     }
 
-    fn settles_in_parallel(&self) -> bool {
-        true
-    }
-
-    /// One call goes along the index, which is less work than two that look for each row.
-    fn settles_partitions_in_parallel(&self) -> bool {
-        false
+    /// No where one call goes along the index and each of two would look for its rows one by one, which is more work.
+    fn settles_in_parallel(&self, verdicts: &[Verdict], division: Division) -> bool {
+        division == Division::Halves || !rows::are_dense(verdicts.iter().map(|verdict| verdict.row.seq))
     }
 
     fn examiner(&self, limit: Duration) -> Option<Arc<dyn Examine>> {

@@ -28,7 +28,7 @@ impl Probe {
 #[derive(Debug)]
 pub enum Found {
     /// These of the rows are there. Ascending.
-    Some(Vec<RowId>),
+    Rows(Vec<RowId>),
     /// All that were asked for are there.
     All,
     /// Some may be there and some not.
@@ -40,7 +40,7 @@ impl Found {
     #[must_use]
     pub fn new(mut rows: Vec<RowId>) -> Self {
         rows.sort_unstable_by(|a, b| (a.seq, a.event_id.as_str()).cmp(&(b.seq, b.event_id.as_str())));
-        Self::Some(rows)
+        Self::Rows(rows)
     }
 
     /// The rows that a commit returned for its probe.
@@ -59,7 +59,7 @@ impl Found {
             return Presence::Unknown;
         }
         let rows = match self {
-            Self::Some(rows) => rows,
+            Self::Rows(rows) => rows,
             Self::All => return Presence::There,
             Self::Unknown => return Presence::Unknown,
         };

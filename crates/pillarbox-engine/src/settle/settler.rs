@@ -8,7 +8,7 @@ use pillarbox_core::hash::{HashMap, HashSet};
 use pillarbox_core::ownership::{Acquired, Fence, Mode};
 use pillarbox_core::plants;
 use pillarbox_core::row::{Change, Status, Verdict};
-use pillarbox_core::store::{History, RowId, Store};
+use pillarbox_core::store::{Division, History, RowId, Store};
 use pillarbox_core::throttle::Throttle;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
@@ -116,12 +116,11 @@ impl Settler {
 
     /// Records a batch: a large one by two calls at once, since one connection of the database has one processor.
     async fn record(&mut self, batch: &mut [Verdict]) {
-        let in_parallel = match self.tenure.mode {
-            Mode::Partitioned if lie_together(batch) => self.store.settles_partitions_in_parallel(),
-            Mode::Partitioned | Mode::SingleNode | Mode::MultiNode | Mode::Ordered => self.store.settles_in_parallel(),
+        let division = division(batch, self.tenure.mode);
+        let middle = match division.filter(|division| self.store.settles_in_parallel(batch, *division)) {
+            Some(division) => divide(batch, division, |seqs| self.in_flight.partitions(seqs)),
+            None => 0,
         };
-        let middle =
-            if in_parallel { divide(batch, self.tenure.mode, |seqs| self.in_flight.partitions(seqs)) } else { 0 };
         let (one, other) = batch.split_at(middle);
         if one.is_empty() || other.is_empty() {
             let mut rest = &*batch;
@@ -287,23 +286,23 @@ impl Settler {
     }
 }
 
-/// True if at least two thirds of the numbers from the first row to the last are in the batch, as where one node owns all partitions.
-fn lie_together(batch: &[Verdict]) -> bool {
-    let seqs = || batch.iter().map(|verdict| verdict.row.seq);
-    let (Some(first), Some(last)) = (seqs().min(), seqs().max()) else { return true };
-    u64::try_from(batch.len()).is_ok_and(|rows| rows.saturating_mul(3) / 2 > last.abs_diff(first))
-}
-
-/// Puts a batch into two parts, of which either may be recorded without the other, and returns where the second begins; 0 if
-/// it is better left whole. All verdicts of a key are in one part: with a later event of it DONE and an earlier one not, a
-/// crash would have the earlier one delivered last.
-fn divide(batch: &mut [Verdict], mode: Mode, partitions: impl FnOnce(&[i64]) -> Vec<Option<u8>>) -> usize {
+/// The way to divide a batch, if it may be divided and is large enough. All verdicts of a key that keeps its order are in one part: with a
+/// later event of it DONE and an earlier one not, a crash would have the earlier one delivered last.
+fn division(batch: &[Verdict], mode: Mode) -> Option<Division> {
     if batch.len() < WORTH_TWO_CALLS || until_repeated(batch) < batch.len() {
-        return 0;
+        return None;
     }
     match mode {
-        Mode::Ordered => 0,
-        Mode::Partitioned => {
+        Mode::SingleNode | Mode::MultiNode => Some(Division::Halves),
+        Mode::Partitioned => Some(Division::Partitions),
+        Mode::Ordered => None,
+    }
+}
+
+/// Puts a batch into the two parts of a division, and returns where the second begins.
+fn divide(batch: &mut [Verdict], division: Division, partitions: impl FnOnce(&[i64]) -> Vec<Option<u8>>) -> usize {
+    match division {
+        Division::Partitions => {
             let seqs: Vec<i64> = batch.iter().map(|verdict| verdict.row.seq).collect();
             let partitions = partitions(&seqs).into_iter();
             let odd: HashSet<i64> = seqs
@@ -317,7 +316,7 @@ fn divide(batch: &mut [Verdict], mode: Mode, partitions: impl FnOnce(&[i64]) -> 
             batch.len() - odd.len()
         }
         // Each part on pages of its own.
-        Mode::SingleNode | Mode::MultiNode => {
+        Division::Halves => {
             let middle = batch.len() / 2;
             batch.select_nth_unstable_by_key(middle, |verdict| verdict.row.seq);
             middle
@@ -385,19 +384,6 @@ mod tests {
     }
 
     #[test]
-    fn rows_lie_together_where_few_numbers_between_them_are_missing() {
-        let batch = |step: usize, first: i64| -> Vec<Verdict> {
-            (first..first + 900).step_by(step).map(|seq| verdict(seq, Change::Done)).collect()
-        };
-        for first in [1, i64::MAX - 900] {
-            assert!(lie_together(&batch(1, first)));
-            assert!(!lie_together(&batch(2, first)), "every other one, as where two nodes share the partitions");
-        }
-        assert!(!lie_together(&[verdict(i64::MIN, Change::Done), verdict(i64::MAX, Change::Done)]));
-        assert!(lie_together(&[]) && lie_together(&batch(900, 1)));
-    }
-
-    #[test]
     fn the_parts_of_a_batch_share_no_key() {
         let batch = |len: i64| -> Vec<Verdict> { (0..len).map(|n| verdict(n * 7919 % 10_007, Change::Done)).collect() };
         let partition = |seq: i64| u8::try_from(seq % 5).expect("small");
@@ -405,7 +391,7 @@ mod tests {
         let whole = batch(1000);
 
         let mut parts = whole.clone();
-        let middle = divide(&mut parts, Mode::Partitioned, partitions);
+        let middle = divide(&mut parts, Division::Partitions, partitions);
         let (one, other) = parts.split_at(middle);
         assert!(one.iter().all(|verdict| partition(verdict.row.seq) % 2 == 0) && one.len() > 400, "{}", one.len());
         assert!(
@@ -416,17 +402,28 @@ mod tests {
         let place = |verdict: &Verdict| whole.iter().position(|other| other.row.seq == verdict.row.seq);
         assert!(one.is_sorted_by_key(place) && other.is_sorted_by_key(place), "each in the order in which they came");
 
-        let middle = divide(&mut parts, Mode::SingleNode, partitions);
+        let middle = divide(&mut parts, Division::Halves, partitions);
         let (one, other) = parts.split_at(middle);
         assert!(one.iter().all(|low| other.iter().all(|high| low.row.seq < high.row.seq)));
         assert_eq!((one.len(), other.len()), (500, 500));
         let seqs = |verdicts: &[Verdict]| verdicts.iter().map(|verdict| verdict.row.seq).collect::<HashSet<_>>();
         assert_eq!(seqs(&parts), seqs(&whole), "none is lost");
+    }
 
-        assert_eq!(divide(&mut parts, Mode::Ordered, partitions), 0);
-        assert_eq!(divide(&mut batch(255), Mode::SingleNode, partitions), 0);
-        parts.extend([verdict(-1, hold(1)), verdict(-1, Change::Done)]);
-        assert_eq!(divide(&mut parts, Mode::SingleNode, partitions), 0, "one row's verdicts are recorded in turn");
+    #[test]
+    fn a_batch_is_divided_where_it_is_large_and_its_keys_and_rows_stay_together() {
+        let batch = |len: i64| -> Vec<Verdict> { (0..len).map(|seq| verdict(seq, Change::Done)).collect() };
+        for (mode, expected) in [
+            (Mode::SingleNode, Some(Division::Halves)),
+            (Mode::MultiNode, Some(Division::Halves)),
+            (Mode::Partitioned, Some(Division::Partitions)),
+            (Mode::Ordered, None),
+        ] {
+            assert_eq!(division(&batch(256), mode), expected, "{mode:?}");
+            assert_eq!(division(&batch(255), mode), None, "{mode:?}");
+            let again = [batch(256), vec![verdict(-1, hold(1)), verdict(-1, Change::Done)]].concat();
+            assert_eq!(division(&again, mode), None, "{mode:?}: one row's verdicts are recorded in turn");
+        }
     }
 
     #[test]

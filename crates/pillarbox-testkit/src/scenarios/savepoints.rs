@@ -34,6 +34,21 @@ pub(super) async fn around_savepoints<H: Harness>(db: &Db<H>, mode: Mode) -> Out
     Ok(())
 }
 
+/// Without a hook, whatever the commit leaves open is left to the table: nothing of it is lost, and nobody is told of a queue that is full.
+pub(super) async fn without_hooks_what_is_rolled_back_is_left_to_the_table<H: Harness>(db: &Db<H>) -> Outcome {
+    let recorder = Recorder::new();
+    let outbox = unpolled(db, &recorder).start().await?;
+    let mut all = vec![first_delivered(db, &outbox, &recorder).await?];
+    for _ in 0..5 {
+        all.extend(write_around_savepoints(db, &outbox).await?.kept);
+        recorder.wait_for_calls(all.len()).await;
+    }
+    delivered_once(db, &outbox, &recorder, &all).await?;
+    assert_eq!(recorder.calls().len(), all.len(), "and nothing else was");
+    assert_eq!(outbox.stats().hot_dropped, 0, "{:?}", outbox.stats());
+    Ok(())
+}
+
 struct Fates {
     kept: Vec<Envelope>,
     undone: Vec<Envelope>,

@@ -17,7 +17,7 @@ use pillarbox_engine::run::Outbox;
 use tokio::sync::Semaphore;
 
 use super::setting::{settled, until, write};
-use crate::events::{columns, event, record};
+use crate::events::{HOUR, columns, event, record};
 use crate::harness::ErrorOf;
 use crate::run::{Db, Outcome, Transactions};
 use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
@@ -117,10 +117,11 @@ pub(super) async fn a_handler_reports_a_position_in_its_transaction<H: Harness>(
     Ok(())
 }
 
-/// The rows are deleted where delivered ones are.
+/// The rows are deleted where delivered ones are, and what the handler has written takes the hot path all the same.
 pub(super) async fn a_handlers_transaction_removes_its_event<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = Outbox::single_node(db.store())
+        .poll_interval(HOUR, HOUR)
         .delete_done(true)
         .handler(following_up(db, Done))
         .handler(on_type(Events::Others, recorder.clone()))
@@ -131,6 +132,7 @@ pub(super) async fn a_handlers_transaction_removes_its_event<H: Harness>(db: &Db
     recorder.wait_for_ends(1).await;
     settled(&*db.store()).await?;
     assert_eq!((db.columns(written.id().as_str()).await?, db.store().counts().await?.done), (None, 0));
+    assert_eq!(recorder.calls().iter().map(|call| call.path).collect::<Vec<_>>(), [Path::Hot], "{:?}", outbox.stats());
     outbox.shutdown().await;
     Ok(())
 }
