@@ -10,8 +10,10 @@ pub use position::{InvalidPosition, Position};
 pub use raw::{Column, RawRow};
 pub use verdict::{Change, Expected, Status, Verdict};
 
+use std::sync::Arc;
+
 use crate::clock::Timestamp;
-use crate::event::{EventId, Headers, Payload};
+use crate::event::{Envelope, EventId};
 
 /// Identifies a row for good: its place, and the event and the handler that it is for.
 ///
@@ -68,7 +70,7 @@ impl FetchedRow {
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         match self {
-            Self::Row(row) => row.payload.as_bytes().len(),
+            Self::Row(row) => row.event.payload().as_bytes().len(),
             Self::Broken(_) => 0,
         }
     }
@@ -125,24 +127,10 @@ impl BrokenRow {
 pub struct Row {
     /// Its place in the order of the table, given by the database.
     pub seq: i64,
-    /// The event's id, by which consumers deduplicate.
-    pub event_id: EventId,
-    /// The event type.
-    pub event_type: Box<str>,
-    /// The kind of thing it happened to.
-    pub aggregate_type: Box<str>,
-    /// The id of the thing it happened to.
-    pub aggregate_id: Option<Box<str>>,
-    /// The tenant it belongs to.
-    pub tenant_id: Option<Box<str>>,
-    /// The ordering key as stored; where it is missing, the aggregate id is the key.
-    pub key: Option<Box<str>>,
+    /// The event. On the hot path it is the one that was written, which its rows share.
+    pub event: Arc<Envelope>,
     /// The handler the row is for, if its event has several.
     pub handler: Option<Box<str>>,
-    /// The string map that travels with it.
-    pub headers: Headers,
-    /// The payload that it carries.
-    pub payload: Payload,
     /// Failed handler calls so far.
     pub attempts: u32,
     /// The number of times that the row was replayed, from DEAD to NEW.
@@ -155,8 +143,6 @@ pub struct Row {
     pub partition: Option<u8>,
     /// Column `locked_by` before this node took the row; what it means says [`PriorAttempt`](crate::ownership::PriorAttempt).
     pub locked_by: Option<Box<str>>,
-    /// The time at which it happened, by the writer's clock. Rows inserted without one take `created_at`.
-    pub occurred_at: Timestamp,
     /// The time of the insert, by the database's clock; on the hot path by the writer's.
     pub created_at: Timestamp,
 }
@@ -165,26 +151,17 @@ impl Row {
     /// A row that was written as `seq` and never handled.
     #[must_use]
     pub fn fresh(row: &NewRow, seq: i64, created_at: Timestamp) -> Self {
-        let event = row.envelope();
-        let boxed = |text: Option<&str>| text.map(Box::from);
+        let event = row.event();
         Self {
             seq,
-            event_id: event.id().clone(),
-            event_type: event.event_type().into(),
-            aggregate_type: event.aggregate_type().into(),
-            aggregate_id: boxed(event.aggregate_id()),
-            tenant_id: boxed(event.tenant_id()),
-            key: boxed(event.key()),
-            handler: boxed(row.handler()),
-            headers: event.headers().clone(),
-            payload: event.payload().clone(),
+            event: Arc::clone(event),
+            handler: row.handler().map(Box::from),
             attempts: 0,
             replays: 0,
             timed: event.is_delayed(),
             status: Status::New,
-            partition: Some(event.partition()),
+            partition: Some(row.partition()),
             locked_by: None,
-            occurred_at: event.occurred_at(),
             created_at,
         }
     }
@@ -192,7 +169,7 @@ impl Row {
     /// The row's identity.
     #[must_use]
     pub fn id(&self) -> RowId {
-        RowId { seq: self.seq, event_id: self.event_id.clone(), handler: self.handler.clone() }
+        RowId { seq: self.seq, event_id: self.event.id().clone(), handler: self.handler.clone() }
     }
 
     /// The state that verdicts on it are decided on.
@@ -204,7 +181,6 @@ impl Row {
     /// Its order key; `None` if it has no key, and so no order.
     #[must_use]
     pub fn order_key(&self) -> Option<OrderKey> {
-        let key = self.key.as_ref().or(self.aggregate_id.as_ref())?;
-        Some(OrderKey { handler: self.handler.clone(), key: key.clone() })
+        Some(OrderKey { handler: self.handler.clone(), key: self.event.key()?.into() })
     }
 }

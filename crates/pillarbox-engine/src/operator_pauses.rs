@@ -86,7 +86,7 @@ impl OperatorPauses {
 
     /// True if no call with this row may begin.
     pub(crate) fn hold_row(&self, row: &Row) -> bool {
-        self.hold(&row.event_type, row.handler.as_deref())
+        self.hold(row.event.event_type(), row.handler.as_deref())
     }
 
     /// Waits until a call with this row may begin.

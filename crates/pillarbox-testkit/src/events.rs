@@ -32,7 +32,7 @@ pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 /// The ids of rows that all can be delivered.
 pub(crate) fn ids(rows: &[FetchedRow]) -> Result<Vec<&str>, BoxError> {
-    rows.iter().map(|row| Ok(decoded(row)?.event_id.as_str())).collect()
+    rows.iter().map(|row| Ok(decoded(row)?.event.id().as_str())).collect()
 }
 
 /// A row that can be delivered.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::ownership::NodeId;
 use pillarbox_core::row::{Expected, Status};
@@ -103,11 +105,18 @@ impl Stored {
                 reason: reason.clone(),
             });
         }
-        let mut row = Row::fresh(&self.event, seq, self.created_at);
-        (row.attempts, row.replays) = (self.attempts, self.replays);
-        (row.timed, row.status, row.partition) = (timed, self.status, self.partition);
-        (row.handler, row.locked_by) = (self.handler.clone(), self.locked_by.clone());
-        FetchedRow::Row(row)
+        FetchedRow::Row(Row {
+            seq,
+            event: Arc::clone(self.event.event()),
+            handler: self.handler.clone(),
+            attempts: self.attempts,
+            replays: self.replays,
+            timed,
+            status: self.status,
+            partition: self.partition,
+            locked_by: self.locked_by.clone(),
+            created_at: self.created_at,
+        })
     }
 
     /// Its order key; `None` if it has no key.

@@ -109,7 +109,7 @@ mod tests {
             }
             let fetched = store.fetch(&Fetch::new(5000)).await.expect("fetches");
             let row = |row: FetchedRow| match row {
-                FetchedRow::Row(row) => (row.seq, row.event_id.to_string()),
+                FetchedRow::Row(row) => (row.seq, row.event.id().to_string()),
                 FetchedRow::Broken(row) => panic!("{row:?}"),
             };
             assert_eq!(fetched.rows.into_iter().map(row).collect::<Vec<_>>(), written);

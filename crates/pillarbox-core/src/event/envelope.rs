@@ -8,7 +8,7 @@ use crate::error::BoxError;
 /// The aggregate type of an event that belongs to no aggregate.
 pub const GLOBAL_AGGREGATE: &str = "__GLOBAL__";
 
-/// An event ready to be written: checked, complete, immutable.
+/// An event: checked and complete, ready to be written, or as the table has it; immutable.
 ///
 /// Build one by name when there is no Rust type for it; [`Event`](super::Event) is the typed way.
 ///
@@ -25,22 +25,22 @@ pub const GLOBAL_AGGREGATE: &str = "__GLOBAL__";
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
-    pub(super) id: EventId,
-    pub(super) event_type: Box<str>,
-    pub(super) aggregate_type: Box<str>,
-    pub(super) aggregate_id: Option<Box<str>>,
-    pub(super) tenant_id: Option<Box<str>>,
-    pub(super) key: Option<Box<str>>,
-    pub(super) unique_key: Option<Box<str>>,
-    pub(super) headers: Headers,
-    pub(super) payload: Payload,
-    pub(super) occurred_at: Timestamp,
-    pub(super) due: Due,
+    pub(crate) id: EventId,
+    pub(crate) event_type: Box<str>,
+    pub(crate) aggregate_type: Box<str>,
+    pub(crate) aggregate_id: Option<Box<str>>,
+    pub(crate) tenant_id: Option<Box<str>>,
+    pub(crate) key: Option<Box<str>>,
+    pub(crate) unique_key: Option<Box<str>>,
+    pub(crate) headers: Headers,
+    pub(crate) payload: Payload,
+    pub(crate) occurred_at: Timestamp,
+    pub(crate) due: Due,
 }
 
 /// The earliest time of delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Due {
+pub(crate) enum Due {
     AtOnce,
     At(Timestamp),
     /// So long after the insert.

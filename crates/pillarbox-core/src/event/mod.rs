@@ -15,6 +15,7 @@ mod typed;
 pub use builder::EnvelopeBuilder;
 pub(crate) use codec::decode;
 pub use codec::{Codec, Decode, Encode};
+pub(crate) use envelope::Due;
 pub use envelope::{Envelope, GLOBAL_AGGREGATE};
 pub use headers::Headers;
 pub use id::{EventId, Stamp};

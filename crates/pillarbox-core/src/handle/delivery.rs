@@ -152,7 +152,7 @@ impl Delivery {
     /// The event's id, by which consumers deduplicate: the same for every delivery of this event, also to other handlers.
     #[must_use]
     pub fn id(&self) -> &EventId {
-        &self.row.event_id
+        self.row.event.id()
     }
 
     /// The handler it is for, where several named ones share the events of its type; each has a row of its own, with the
@@ -171,44 +171,44 @@ impl Delivery {
     /// The event type, such as `order.placed`.
     #[must_use]
     pub fn event_type(&self) -> &str {
-        &self.row.event_type
+        self.row.event.event_type()
     }
 
     /// The kind of thing it happened to.
     #[must_use]
     pub fn aggregate_type(&self) -> &str {
-        &self.row.aggregate_type
+        self.row.event.aggregate_type()
     }
 
     /// The id of the thing it happened to.
     #[must_use]
     pub fn aggregate_id(&self) -> Option<&str> {
-        self.row.aggregate_id.as_deref()
+        self.row.event.aggregate_id()
     }
 
     /// The tenant it belongs to.
     #[must_use]
     pub fn tenant_id(&self) -> Option<&str> {
-        self.row.tenant_id.as_deref()
+        self.row.event.tenant_id()
     }
 
     /// The ordering key: the explicit one, else the aggregate id.
     #[must_use]
     pub fn key(&self) -> Option<&str> {
         // A row inserted by plain SQL may leave the key to its aggregate.
-        self.row.key.as_deref().or(self.row.aggregate_id.as_deref())
+        self.row.event.key()
     }
 
     /// The string map that travels with it.
     #[must_use]
     pub fn headers(&self) -> &Headers {
-        &self.row.headers
+        self.row.event.headers()
     }
 
     /// The payload that it carries, byte for byte as written.
     #[must_use]
     pub fn payload(&self) -> &Payload {
-        &self.row.payload
+        self.row.event.payload()
     }
 
     /// Reads the JSON payload as a value.
@@ -216,7 +216,7 @@ impl Delivery {
     /// # Errors
     /// When it is not JSON, or JSON of another shape.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        self.row.payload.parse()
+        self.row.event.payload().parse()
     }
 
     /// Reads the payload as a typed event, with the codec of its type; what a typed handler is given.
@@ -225,7 +225,7 @@ impl Delivery {
     /// When the payload is of another content type, or not such an event. The error is unrecoverable: returned by the
     /// handler, it makes the event DEAD.
     pub fn decode<E: Event<Codec: Decode<E>>>(&self) -> Result<E, HandlerError> {
-        decode(&self.row.payload).map_err(HandlerError::unrecoverable)
+        decode(self.row.event.payload()).map_err(HandlerError::unrecoverable)
     }
 
     /// The number of deliveries of this event that have failed before.
@@ -249,7 +249,7 @@ impl Delivery {
     /// The time at which it happened, by the writer's clock.
     #[must_use]
     pub fn occurred_at(&self) -> Timestamp {
-        self.row.occurred_at
+        self.row.event.occurred_at()
     }
 
     /// The time at which it was written: by the database's clock on the cold path, by the writer's on the hot path.

@@ -15,6 +15,7 @@ use crate::ownership::NodeId;
 pub struct NewRow {
     envelope: Arc<Envelope>,
     headers: Option<Box<str>>,
+    partition: u8,
     handler: Option<Arc<str>>,
     owner: Option<NodeId>,
     /// The end of a delay that begins with the write.
@@ -27,7 +28,8 @@ impl NewRow {
     pub fn new(envelope: Envelope) -> Self {
         let headers = envelope.headers().to_json().map(Into::into);
         let due = envelope.deliver_after().and_then(|delay| Instant::now().checked_add(delay));
-        Self { envelope: Arc::new(envelope), headers, handler: None, owner: None, due }
+        let partition = envelope.partition();
+        Self { envelope: Arc::new(envelope), headers, partition, handler: None, owner: None, due }
     }
 
     /// The row, for one of the handlers of its event.
@@ -108,7 +110,7 @@ impl NewRow {
     /// Column `partition`.
     #[must_use]
     pub fn partition(&self) -> u8 {
-        self.envelope.partition()
+        self.partition
     }
 
     /// Column `available_at`, if the event has a time of delivery. Without it and a [`delay`](Self::delay) the column is NULL,

@@ -2,12 +2,13 @@
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::{BrokenRow, FetchedRow, OrderKey, Row, Status};
 use crate::clock::Timestamp;
-use crate::event::{EventId, GLOBAL_AGGREGATE, Headers, Payload};
+use crate::event::{Due, Envelope, EventId, GLOBAL_AGGREGATE, Headers, Payload};
 
 /// The value of a column, `None` if it is NULL; or the reason why the driver cannot read it.
 pub type Column<T> = Result<Option<T>, String>;
@@ -86,24 +87,29 @@ impl RawRow<'_> {
         }
         let created_at = time(&self.created_at, "created_at")?.ok_or("created_at is NULL")?;
         let event_id = value(&self.event_id, "event_id")?.unwrap_or_default();
-        Ok(Row {
-            seq: self.seq,
-            event_id: EventId::new(event_id).map_err(|error| error.to_string())?,
+        let event = Envelope {
+            id: EventId::new(event_id).map_err(|error| error.to_string())?,
             event_type: event_type.into(),
             aggregate_type: value(&self.aggregate_type, "aggregate_type")?.unwrap_or(GLOBAL_AGGREGATE).into(),
             aggregate_id: text(&self.aggregate_id, "aggregate_id")?,
             tenant_id: text(&self.tenant_id, "tenant_id")?,
             key: text(&self.ordering_key, "ordering_key")?,
-            handler: text(&self.handler, "handler")?,
+            unique_key: None,
             headers: self.headers()?,
             payload: self.payload()?,
+            occurred_at: time(&self.occurred_at, "occurred_at")?.unwrap_or(created_at),
+            due: Due::AtOnce,
+        };
+        Ok(Row {
+            seq: self.seq,
+            event: Arc::new(event),
+            handler: text(&self.handler, "handler")?,
             attempts,
             replays: *self.replays.as_ref().map_err(|error| unreadable("replays", error))?,
             timed: self.timed,
             status: self.status()?,
             partition: value(&self.partition, "partition")?.and_then(partition),
             locked_by: text(&self.locked_by, "locked_by")?,
-            occurred_at: time(&self.occurred_at, "occurred_at")?.unwrap_or(created_at),
             created_at,
         })
     }

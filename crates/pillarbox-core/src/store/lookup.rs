@@ -220,12 +220,18 @@ mod tests {
                 (row.seq, row.attempts, row.replays, row.timed, row.status),
                 (i64::MAX, 3, 4, true, Status::Retry)
             );
-            let texts = [row.aggregate_id, row.tenant_id, row.key, row.handler, row.locked_by];
+            let texts = [
+                row.event.aggregate_id(),
+                row.event.tenant_id(),
+                row.event.key(),
+                row.handler.as_deref(),
+                row.locked_by.as_deref(),
+            ];
             assert_eq!(
                 texts.map(|text| text.map(String::from)),
                 ["o-1", "\u{1}", "k", "mail", "node!"].map(|text| Some(text.to_owned()))
             );
-            assert_eq!((&*row.event_type, row.payload), ("order.placed", payload));
+            assert_eq!((row.event.event_type(), row.event.payload()), ("order.placed", &payload));
         }
         let FetchedRow::Broken(broken) = record(None).to_fetched() else { panic!("it has no payload") };
         assert!(broken.reason.contains("both NULL"), "{}", broken.reason);

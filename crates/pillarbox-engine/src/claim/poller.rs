@@ -302,7 +302,7 @@ impl Poller {
             let lowest = left.entry(*class).or_insert(row.seq);
             *lowest = row.seq.min(*lowest);
             if shares.has_type_alone(row) {
-                self.passed.has_type(*class, &row.event_type);
+                self.passed.has_type(*class, row.event.event_type());
             }
         }
         for (class, lowest) in &left {

@@ -37,7 +37,7 @@ impl Unknown {
     pub(crate) async fn is_over(&self, row: &Row) -> bool {
         let Some(dead_after) = self.dead_after else { return false };
         let now = Instant::now();
-        if now.saturating_duration_since(self.met(&row.event_type, now)) < dead_after.min(GRACE) {
+        if now.saturating_duration_since(self.met(row.event.event_type(), now)) < dead_after.min(GRACE) {
             return false;
         }
         self.time(now).await.is_some_and(|time| time.since(row.created_at) >= dead_after)

@@ -197,7 +197,8 @@ impl Router {
 
     /// The handler of a row.
     pub(crate) fn find(&self, row: &Row) -> Result<&Registered, UnroutableReason> {
-        let handlers = self.routes.get(&row.aggregate_type).and_then(|events| events.get(&row.event_type));
+        let handlers =
+            self.routes.get(row.event.aggregate_type()).and_then(|events| events.get(row.event.event_type()));
         match (handlers, row.handler.as_deref()) {
             (Some(handlers), id) => {
                 let found = handlers.iter().find(|(other, _)| other.as_deref() == id).map(|(_, one)| one);
@@ -210,7 +211,7 @@ impl Router {
     }
 
     fn unknown(&self, row: &Row) -> UnroutableReason {
-        let known = self.routes.values().any(|events| events.contains_key(&row.event_type));
+        let known = self.routes.values().any(|events| events.contains_key(row.event.event_type()));
         if known { UnroutableReason::OtherAggregate } else { UnroutableReason::Unknown }
     }
 
@@ -255,7 +256,7 @@ impl Router {
 
     /// True if all events of a row's type go to the place to which it goes itself.
     pub(crate) fn has_type_alone(&self, row: &Row, delivery: impl FnOnce() -> Delivery) -> bool {
-        let mut of_type = self.routes.values().filter_map(|events| events.get(&row.event_type));
+        let mut of_type = self.routes.values().filter_map(|events| events.get(row.event.event_type()));
         let taker = match (of_type.next().map(Vec::as_slice), of_type.next(), &self.catch_all) {
             (Some([(None, one)]), None, None) => one,
             (None, _, Some(catch_all)) => catch_all,

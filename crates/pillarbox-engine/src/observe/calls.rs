@@ -135,9 +135,9 @@ impl Calls {
         }
         for (row, events, age) in slow.iter().take(MAX_NAMED) {
             tracing::warn!(
-                id = %row.event_id,
+                id = %row.event.id(),
                 seq = row.seq,
-                event_type = &*row.event_type,
+                event_type = row.event.event_type(),
                 handler = row.handler.as_deref(),
                 events,
                 runs_for = ?age,

@@ -76,10 +76,10 @@ impl Failed {
     pub(crate) fn new(row: &Row, attempt: Option<u32>, next_attempt_in: Option<Duration>, error: String) -> Self {
         Self {
             seq: row.seq,
-            id: Some(row.event_id.clone()),
-            event_type: row.event_type.clone(),
+            id: Some(row.event.id().clone()),
+            event_type: row.event.event_type().into(),
             handler: row.handler.clone(),
-            trace_id: row.headers.trace_id().map(Into::into),
+            trace_id: row.event.headers().trace_id().map(Into::into),
             attempt,
             next_attempt_in,
             error,

@@ -176,7 +176,7 @@ impl Meters {
     }
 
     fn handler(&self, row: &Row) -> &Histogram {
-        let of_type = self.handlers.get(&row.event_type);
+        let of_type = self.handlers.get(row.event.event_type());
         of_type.and_then(|names| names.get(row.handler.as_deref().unwrap_or(UNNAMED))).unwrap_or(&self.other_handlers)
     }
 

@@ -171,7 +171,7 @@ impl Behind {
     /// True if a row, read after the earlier ones of its key, is paused or waits behind one that is.
     fn waits(&mut self, row: &FetchedRow, pauses: &[Pause]) -> bool {
         let FetchedRow::Row(row) = row else { return false };
-        let is_paused = pauses.iter().any(|pause| pause.holds(&row.event_type, row.handler.as_deref()));
+        let is_paused = pauses.iter().any(|pause| pause.holds(row.event.event_type(), row.handler.as_deref()));
         let Some(key) = row.order_key() else { return is_paused };
         if is_paused {
             let first = self.0.entry(key).or_insert(row.seq);

@@ -123,13 +123,13 @@ fn failed(attempts: u32, error: &str, delay: Option<Duration>, rules: &Rules<'_>
 
 /// Returns the error text of a row that no handler takes.
 fn unroutable(row: &Row, why: UnroutableReason) -> String {
-    let what = format!("event type `{}` of aggregate type `{}`", row.event_type, row.aggregate_type);
+    let what = format!("event type `{}` of aggregate type `{}`", row.event.event_type(), row.event.aggregate_type());
     let id = row.handler.as_deref().unwrap_or_default();
     match why {
         UnroutableReason::Unknown => format!("{NO_HANDLER}{what}"),
         UnroutableReason::OtherAggregate => {
-            let (event_type, aggregate_type) = (&row.event_type, &row.aggregate_type);
-            let pair = if **aggregate_type == *GLOBAL_AGGREGATE {
+            let (event_type, aggregate_type) = (row.event.event_type(), row.event.aggregate_type());
+            let pair = if aggregate_type == GLOBAL_AGGREGATE {
                 format!("`{event_type}` alone")
             } else {
                 format!("the pair (`{aggregate_type}`, `{event_type}`)")

@@ -248,9 +248,14 @@ pub async fn payload_bytes_arrive_as_they_are<D: Driver>(driver: &mut D) -> Outc
     let fetched = driver.store().fetch(&all()).await?;
     assert_eq!(fetched.rows.len(), together.len() + singles.len());
     for (row, event) in fetched.rows.iter().zip(together.iter().chain(&singles)) {
-        let FetchedRow::Row(Row { payload, event_id, .. }) = row else { return Err(format!("{row:?}").into()) };
+        let FetchedRow::Row(Row { event: read, .. }) = row else { return Err(format!("{row:?}").into()) };
         // Compared by hand: a failure must not print megabytes.
-        assert!(payload == event.payload() && event_id == event.id(), "{payload:?} is not {:?}", event.payload());
+        assert!(
+            read.payload() == event.payload() && read.id() == event.id(),
+            "{:?} is not {:?}",
+            read.payload(),
+            event.payload()
+        );
     }
     outbox.shutdown().await;
     Ok(())
@@ -267,7 +272,7 @@ pub async fn a_thousand_events_are_written_in_order<D: Driver>(driver: &mut D) -
     transaction.commit().await?;
     let fetched = driver.store().fetch(&all()).await?.rows;
     let ids = fetched.iter().map(|row| match row {
-        FetchedRow::Row(Row { event_id, .. }) => Some(event_id),
+        FetchedRow::Row(row) => Some(row.event.id()),
         _ => None,
     });
     assert!(ids.eq(events.iter().map(|event| Some(event.id()))), "{} rows", fetched.len());

@@ -244,12 +244,12 @@ pub(super) async fn fetch_reads_a_row_of_three_columns<H: Harness>(db: &Db<H>) -
     db.insert_three_columns("0193-from-elsewhere", "order.placed", payload).await?;
     let fetched = db.store().fetch(&all()).await?;
     let [FetchedRow::Row(row)] = &fetched.rows[..] else { return Err(format!("{:?}", fetched.rows).into()) };
-    assert_eq!((row.event_id.as_str(), &*row.event_type), ("0193-from-elsewhere", "order.placed"));
-    assert_eq!(row.payload.as_json(), Some(payload));
-    assert_eq!((&*row.aggregate_type, row.aggregate_id.as_deref()), (GLOBAL_AGGREGATE, None));
-    assert_eq!((row.tenant_id.as_deref(), row.key.as_deref(), row.headers.len()), (None, None, 0));
+    assert_eq!((row.event.id().as_str(), row.event.event_type()), ("0193-from-elsewhere", "order.placed"));
+    assert_eq!(row.event.payload().as_json(), Some(payload));
+    assert_eq!((row.event.aggregate_type(), row.event.aggregate_id()), (GLOBAL_AGGREGATE, None));
+    assert_eq!((row.event.tenant_id(), row.event.key(), row.event.headers().len()), (None, None, 0));
     assert_eq!((row.attempts, row.timed, row.status, row.partition), (0, false, Status::New, None));
-    assert_eq!(row.occurred_at, row.created_at, "without a time of its own it happened when it was inserted");
+    assert_eq!(row.event.occurred_at(), row.created_at, "without a time of its own it happened when it was inserted");
     Ok(())
 }
 

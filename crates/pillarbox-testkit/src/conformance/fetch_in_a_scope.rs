@@ -34,10 +34,10 @@ pub(super) async fn fetch_in_a_scope_returns_its_partitions_and_rows_without_one
         let mut expected: BTreeSet<_> = written.iter().filter(is_in).map(|event| event.id().as_str()).collect();
         expected.insert("unstamped");
         assert_eq!(rows.len(), expected.len(), "{partitions:?}");
-        assert_eq!(rows.iter().map(|row| row.event_id.as_str()).collect::<BTreeSet<_>>(), expected, "{partitions:?}");
+        assert_eq!(rows.iter().map(|row| row.event.id().as_str()).collect::<BTreeSet<_>>(), expected, "{partitions:?}");
         for row in &rows {
-            let event = written.iter().find(|event| *event.id() == row.event_id);
-            assert_eq!(row.partition, event.map(Envelope::partition), "{}", row.event_id);
+            let event = written.iter().find(|event| event.id() == row.event.id());
+            assert_eq!(row.partition, event.map(Envelope::partition), "{}", row.event.id());
             assert_eq!(row.status, if seqs[..10].contains(&row.seq) { Status::Retry } else { Status::New });
         }
         assert!(rows.iter().filter(|row| !row.timed).is_sorted_by_key(|row| row.seq), "{partitions:?}");

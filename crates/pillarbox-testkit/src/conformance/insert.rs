@@ -48,11 +48,14 @@ pub(super) async fn insert_leaves_unset_columns_to_their_defaults<H: Harness>(db
         return Err(format!("expected two rows, not {:?}", fetched.rows).into());
     };
     for (row, event) in [(plain_row, &plain), (full_row, &full)] {
-        assert_eq!((&row.event_id, &*row.event_type), (event.id(), event.event_type()));
-        assert_eq!((&*row.aggregate_type, row.aggregate_id.as_deref()), (event.aggregate_type(), event.aggregate_id()));
-        assert_eq!((row.tenant_id.as_deref(), row.key.as_deref()), (event.tenant_id(), event.key()));
-        assert_eq!((&row.headers, &row.payload), (event.headers(), event.payload()));
-        assert_eq!((row.attempts, row.timed, row.occurred_at), (0, false, event.occurred_at()));
+        assert_eq!((row.event.id(), row.event.event_type()), (event.id(), event.event_type()));
+        assert_eq!(
+            (row.event.aggregate_type(), row.event.aggregate_id()),
+            (event.aggregate_type(), event.aggregate_id())
+        );
+        assert_eq!((row.event.tenant_id(), row.event.key()), (event.tenant_id(), event.key()));
+        assert_eq!((row.event.headers(), row.event.payload()), (event.headers(), event.payload()));
+        assert_eq!((row.attempts, row.timed, row.event.occurred_at()), (0, false, event.occurred_at()));
     }
     Ok(())
 }
@@ -69,9 +72,14 @@ pub(super) async fn insert_keeps_payload_bytes_as_written<H: Harness>(db: &Db<H>
     let fetched = db.store().fetch(&all()).await?;
     assert_eq!(fetched.rows.len(), events.len() + singles.len());
     for (row, event) in fetched.rows.iter().zip(events.iter().chain(&singles)) {
-        let FetchedRow::Row(Row { payload, event_id, .. }) = row else { return Err(format!("{row:?}").into()) };
+        let FetchedRow::Row(Row { event: read, .. }) = row else { return Err(format!("{row:?}").into()) };
         // Compared by hand: a failure must not print megabytes.
-        assert!(payload == event.payload() && event_id == event.id(), "{payload:?} is not {:?}", event.payload());
+        assert!(
+            read.payload() == event.payload() && read.id() == event.id(),
+            "{:?} is not {:?}",
+            read.payload(),
+            event.payload()
+        );
         let columns = db.columns(event.id().as_str()).await?.ok_or("the row is missing")?;
         let stored = match event.payload().as_json() {
             Some(_) => columns.payload_bytes.is_none().then_some(columns.payload.unwrap_or_default().into_bytes()),
@@ -181,7 +189,7 @@ pub(super) async fn insert_takes_an_event_once_for_each_handler<H: Harness>(db: 
         .rows
         .iter()
         .filter_map(|row| match row {
-            FetchedRow::Row(row) => Some((row.event_id.as_str(), row.handler.as_deref())),
+            FetchedRow::Row(row) => Some((row.event.id().as_str(), row.handler.as_deref())),
             FetchedRow::Broken(_) => None,
         })
         .collect();

@@ -164,7 +164,7 @@ async fn tables_of_version_1_take_an_event_for_several_handlers() {
 /// Which event it is, or why it is none.
 fn event_id(row: &FetchedRow) -> &str {
     match row {
-        FetchedRow::Row(row) => row.event_id.as_str(),
+        FetchedRow::Row(row) => row.event.id().as_str(),
         FetchedRow::Broken(row) => &row.reason,
     }
 }
@@ -258,8 +258,8 @@ async fn a_table_of_outbox_java_is_adopted_and_its_writers_go_on() {
         assert_eq!(ids[..3], ["01A", "01B", "01E"]);
         assert_eq!(rows[3].seq(), ours[0]);
         let FetchedRow::Row(theirs) = &rows[0] else { panic!("{rows:?}") };
-        assert!(matches!(&theirs.payload, Payload::Json(json) if json.contains("\"n\"")), "{theirs:?}");
-        assert_eq!(theirs.headers.get("trace"), Some("é"));
+        assert!(matches!(theirs.event.payload(), Payload::Json(json) if json.contains("\"n\"")), "{theirs:?}");
+        assert_eq!(theirs.event.headers().get("trace"), Some("é"));
 
         let owner = owner(&store).await;
         let all: Vec<i64> = rows.iter().map(FetchedRow::seq).collect();

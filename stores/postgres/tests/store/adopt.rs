@@ -59,7 +59,7 @@ async fn create(db: &Db, (json, time, int): (&str, &str, &str)) {
 async fn fetched(store: &PostgresStore) -> BTreeMap<String, FetchedRow> {
     let fetched = store.fetch(&fetch(100)).await.expect("fetches");
     let named = |row: FetchedRow| match &row {
-        FetchedRow::Row(event) => (event.event_id.as_str().to_owned(), row),
+        FetchedRow::Row(event) => (event.event.id().as_str().to_owned(), row),
         FetchedRow::Broken(broken) => panic!("{broken:?}"),
     };
     fetched.rows.into_iter().map(named).collect()
@@ -99,9 +99,9 @@ async fn adopted(db: &Db, kind: (&str, &str, &str)) {
     let rows = fetched(&store).await;
     assert_eq!(rows.len(), 5, "{:?}", rows.keys());
     let FetchedRow::Row(retried) = &rows["retried"] else { panic!("it is broken") };
-    assert_eq!(retried.payload, Payload::Json(payload(kind).into()));
-    assert_eq!((retried.attempts, retried.headers.get("h")), (3, Some("v")));
-    assert_eq!((retried.locked_by.as_deref(), retried.tenant_id.as_deref()), (Some("?"), Some("acme")));
+    assert_eq!(*retried.event.payload(), Payload::Json(payload(kind).into()));
+    assert_eq!((retried.attempts, retried.event.headers().get("h")), (3, Some("v")));
+    assert_eq!((retried.locked_by.as_deref(), retried.event.tenant_id()), (Some("?"), Some("acme")));
     let FetchedRow::Row(later) = &rows["later"] else { panic!("it is broken") };
     let age = later.created_at.since(retried.created_at);
     assert!((10_700..10_900).contains(&age.as_secs()), "times keep their distance: {age:?}");

@@ -30,7 +30,7 @@ async fn times_survive_to_the_microsecond() {
         assert_eq!(seqs(&fetched.rows), written);
         for (row, micros) in fetched.rows.iter().zip(times.iter().chain(&times)) {
             let FetchedRow::Row(row) = row else { panic!("{row:?}") };
-            assert_eq!(row.occurred_at.as_micros(), *micros);
+            assert_eq!(row.event.occurred_at().as_micros(), *micros);
         }
     })
     .await;
@@ -67,7 +67,7 @@ async fn odd_rows_are_broken_one_by_one() {
         let mut verdicts = Vec::new();
         for row in &fetched.rows {
             match row {
-                FetchedRow::Row(row) => assert_eq!(&*row.event_type, "fine"),
+                FetchedRow::Row(row) => assert_eq!(row.event.event_type(), "fine"),
                 FetchedRow::Broken(row) => {
                     reasons.push(row.reason.clone());
                     let change = Change::Dead { attempts: row.attempts, error: row.reason.clone() };
@@ -81,8 +81,8 @@ async fn odd_rows_are_broken_one_by_one() {
             assert!(reason.contains(field), "{reason:?} names {field}");
         }
         let FetchedRow::Row(row) = &fetched.rows[8] else { panic!("{:?}", fetched.rows[8]) };
-        assert_eq!((row.headers.get("h"), row.attempts), (Some("v"), 2));
-        assert_eq!(row.payload, Payload::Json("{\"a\": 1}".into()));
+        assert_eq!((row.event.headers().get("h"), row.attempts), (Some("v"), 2));
+        assert_eq!(*row.event.payload(), Payload::Json("{\"a\": 1}".into()));
 
         // All of them can be put aside, so none is fetched for ever.
         assert_eq!(store.settle(&node, Fence::Table, &verdicts).await.expect("settles"), NONE);

@@ -91,13 +91,13 @@ async fn records_of_namastack_move_in_their_order_and_exist_once() {
         assert_eq!(text(db, "SELECT string_agg(id, ' ') FROM {schema}.outbox_record").await, "r-0");
         assert_eq!(store.counts().await.expect("counts"), Counts { new: 4, done: 0, retry: 0, dead: 1, cancelled: 0, unknown: 0 });
         let rows = store.fetch(&fetch(10)).await.expect("fetches").rows.into_iter().map(event).collect::<Vec<_>>();
-        let order: Vec<_> = rows.iter().map(|row| (row.event_id.as_str(), row.handler.as_deref(), row.attempts)).collect();
+        let order: Vec<_> = rows.iter().map(|row| (row.event.id().as_str(), row.handler.as_deref(), row.attempts)).collect();
         let moved = [("r-2", "mailer"), ("r-3", "ledger"), ("r-4", "ledger"), ("r-5", "orders.audit")];
         assert_eq!(order, moved.map(|(event, handler)| (event, Some(handler), 0)));
-        assert_eq!(rows[1].payload, Payload::Json("{\"n\":  3}".into()));
-        assert_eq!((&*rows[1].event_type, rows[1].key.as_deref()), ("order.paid", Some("k-1")));
+        assert_eq!(*rows[1].event.payload(), Payload::Json("{\"n\":  3}".into()));
+        assert_eq!((&*rows[1].event.event_type(), rows[1].event.key()), ("order.paid", Some("k-1")));
         let label = Payload::Binary { content_type: "text/plain".into(), bytes: "no JSON".as_bytes().into() };
-        assert_eq!(rows[2].payload, label);
+        assert_eq!(*rows[2].event.payload(), label);
         let dead = store.records("r-1").await.expect("reads").pop().expect("is there");
         assert_eq!((dead.status, dead.attempts, dead.last_error.as_deref()), (3, 4, Some("refused")));
     })

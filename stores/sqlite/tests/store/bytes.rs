@@ -26,7 +26,7 @@ async fn payloads_come_back_byte_for_byte() {
     let seqs = insert(&store, &mut tx, events).await.expect("inserts");
     tx.commit().await.expect("commits");
     assert!(seqs.is_sorted());
-    let read: Vec<Payload> = pending(&store).await.into_iter().map(|row| row.payload).collect();
+    let read: Vec<Payload> = pending(&store).await.into_iter().map(|row| row.event.payload().clone()).collect();
     assert_eq!(read, expected);
 }
 
@@ -54,7 +54,7 @@ async fn more_rows_than_one_statement_can_bind_keep_their_order() {
     let rows = pending(&store).await;
     assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), seqs);
     for (number, row) in rows.iter().enumerate() {
-        assert_eq!(row.payload.as_json(), Some(number.to_string().as_str()));
+        assert_eq!(row.event.payload().as_json(), Some(number.to_string().as_str()));
     }
 }
 

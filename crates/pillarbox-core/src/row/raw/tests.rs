@@ -56,18 +56,18 @@ fn unread<T>() -> Result<T, String> {
 #[test]
 fn what_is_missing_has_a_default() {
     let row = row(|_| {});
-    assert_eq!((row.seq, row.event_id.as_str(), &*row.event_type), (7, "e-1", "order.placed"));
-    assert_eq!((&*row.aggregate_type, row.order_key()), (GLOBAL_AGGREGATE, None));
-    assert_eq!((row.occurred_at, row.created_at), (Timestamp::from_micros(1000), Timestamp::from_micros(1000)));
-    assert_eq!((row.status, row.partition, row.headers.len()), (Status::New, None, 0));
+    assert_eq!((row.seq, row.event.id().as_str(), row.event.event_type()), (7, "e-1", "order.placed"));
+    assert_eq!((row.event.aggregate_type(), row.order_key()), (GLOBAL_AGGREGATE, None));
+    assert_eq!((row.event.occurred_at(), row.created_at), (Timestamp::from_micros(1000), Timestamp::from_micros(1000)));
+    assert_eq!((row.status, row.partition, row.event.headers().len()), (Status::New, None, 0));
 }
 
 #[test]
 fn values_are_taken_as_they_are() {
-    assert_eq!(row(|raw| raw.occurred_at = Ok(Some(1))).occurred_at, Timestamp::from_micros(1));
+    assert_eq!(row(|raw| raw.occurred_at = Ok(Some(1))).event.occurred_at(), Timestamp::from_micros(1));
     assert_eq!(row(|raw| raw.status = Ok(Some(2))).status, Status::Retry);
     assert_eq!(row(|raw| raw.replays = Ok(u32::MAX)).expected().replays, u32::MAX);
-    assert_eq!(row(|raw| raw.headers = Ok(Some(r#"{"a":"b"}"#))).headers.get("a"), Some("b"));
+    assert_eq!(row(|raw| raw.headers = Ok(Some(r#"{"a":"b"}"#))).event.headers().get("a"), Some("b"));
     for (number, partition) in [(0, Some(0)), (255, Some(255)), (256, None), (-1, None)] {
         assert_eq!(row(|raw| raw.partition = Ok(Some(number))).partition, partition, "{number}");
     }
@@ -76,7 +76,10 @@ fn values_are_taken_as_they_are() {
         raw.payload_bytes = Ok(Some(&[0, 255]));
         raw.content_type = Ok(Some("image/png"));
     });
-    assert_eq!((binary.payload.content_type(), binary.payload.as_bytes()), ("image/png", &[0, 255][..]));
+    assert_eq!(
+        (binary.event.payload().content_type(), binary.event.payload().as_bytes()),
+        ("image/png", &[0, 255][..])
+    );
 }
 
 #[test]

@@ -291,7 +291,7 @@ impl OrderedPoller {
         for row in rows.iter_mut() {
             match row {
                 FetchedRow::Row(row) if row.partition.is_none() => {
-                    let partition = proper_partition(row);
+                    let partition = row.event.partition();
                     row.partition = Some(partition);
                     assigned.push((row.id(), partition));
                 }
@@ -348,9 +348,6 @@ impl OrderedPoller {
         }
         left
     }
-}
-fn proper_partition(row: &Row) -> u8 {
-    partition_of(row.key.as_deref().or(row.aggregate_id.as_deref()).unwrap_or(row.event_id.as_str()))
 }
 
 fn partition(row: &FetchedRow) -> u8 {

@@ -119,7 +119,7 @@ impl Worker {
         slot: &Slot,
         call: impl FnOnce() -> BoxFuture<'a, T> + Send,
     ) -> Result<T, Broken> {
-        let headers = items.iter().map(|item| &item.row.headers);
+        let headers = items.iter().map(|item| item.row.event.headers());
         // Each future is pinned: one that is passed on by value is copied, with all that it holds.
         let called = pin!(guarded(call));
         let called = pin!(self.interceptors.contexts.around(headers, || span(items), called));
@@ -202,8 +202,8 @@ fn span(items: &[Item]) -> tracing::Span {
     let Some(Item { row, path, .. }) = items.first() else { return tracing::Span::none() };
     tracing::debug_span!(
         "handle",
-        event_id = %row.event_id,
-        event_type = &*row.event_type,
+        event_id = %row.event.id(),
+        event_type = row.event.event_type(),
         attempt = row.attempts.saturating_add(1),
         path = path.name(),
         events = items.len(),

@@ -128,7 +128,7 @@ impl Worker {
                 Ok(()) = noticed.changed() => {}
             }
             match self.completion.store.record(row.seq).await {
-                Ok(Some(record)) if record.event_id == row.event_id.as_str() && is_pending(record.status) => {
+                Ok(Some(record)) if record.event_id == row.event.id().as_str() && is_pending(record.status) => {
                     if wanted(record.available_at) {
                         return true;
                     }

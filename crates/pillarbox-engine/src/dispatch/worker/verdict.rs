@@ -76,7 +76,7 @@ impl Worker {
         if item.past != PriorAttempt::Clean || !error.is_deferred() {
             return false;
         }
-        self.type_pause.is_paused(&item.row.event_type)
+        self.type_pause.is_paused(item.row.event.event_type())
             || error.node_backoff().is_some_and(|delay| self.in_flight.leave_to_others(item.row.seq, delay))
     }
 
@@ -93,11 +93,12 @@ impl Worker {
             return verdict(change);
         }
         let (attempts, mut error) = (*attempts, error.clone());
-        let headers = || std::iter::once(&row.headers);
+        let headers = || std::iter::once(row.event.headers());
         let (items, limit) = (std::slice::from_ref(item), self.limit(registered));
         if let Some(fallback) = registered.and_then(|registered| self.router.fallback(registered)) {
             let failure = Failure::new(attempts, error.clone(), reason);
-            let span = || tracing::debug_span!("fallback", event_id = %row.event_id, event_type = &*row.event_type);
+            let span =
+                || tracing::debug_span!("fallback", event_id = %row.event.id(), event_type = row.event.event_type());
             let recovering = fall_back(fallback, self.delivery(item), failure);
             let recovering = self.interceptors.contexts.around(headers(), span, recovering);
             let recovered = limited("the fallback", items, limit, slot, async { Ok(recovering.await) }).await;
@@ -108,14 +109,15 @@ impl Worker {
         }
         if let Some(observer) = self.router.on_dead(registered) {
             let failure = Failure::new(attempts, error.clone(), reason);
-            let span = || tracing::debug_span!("on_dead", event_id = %row.event_id, event_type = &*row.event_type);
+            let span =
+                || tracing::debug_span!("on_dead", event_id = %row.event.id(), event_type = row.event.event_type());
             let observing = observe(observer, self.delivery(item), failure);
             let observing = self.interceptors.contexts.around(headers(), span, observing);
             let observed = limited("the on_dead observer", items, limit, slot, async { Ok(observing.await) }).await;
             if let Some(error) = observed.map_or_else(|broken| Some(broken.to_string()), Result::err) {
                 tracing::warn!(
-                    id = %row.event_id,
-                    event_type = &*row.event_type,
+                    id = %row.event.id(),
+                    event_type = row.event.event_type(),
                     error,
                     "the on_dead observer failed; the event is DEAD all the same"
                 );

@@ -522,7 +522,7 @@ pub(super) fn partition_of(row: &Row) -> u8 {
 
 /// The key by which an event keeps its order.
 pub(in crate::queue) fn hash_of(row: &Row) -> Option<KeyHash> {
-    let key = row.key.as_deref().or(row.aggregate_id.as_deref())?;
+    let key = row.event.key()?;
     Some(hash_parts(row.handler.as_deref(), key))
 }
 
