@@ -199,6 +199,7 @@ impl<C: Blocks> Connection<Diesel> for Transaction<'_, C> {
 impl<C: Blocks> Finish<Diesel> for Transaction<'_, C> {
     type Error = Error;
     type Inner = C;
+    const IS_ONLY_BORROWED: bool = true;
 
     fn inner(&self) -> &C {
         self.0

@@ -28,6 +28,7 @@ impl<'a> Begin<MysqlAsync> for &'a mut Conn {
 impl Finish<MysqlAsync> for Transaction<'_> {
     type Error = Error;
     type Inner = Self;
+    const IS_ONLY_BORROWED: bool = true;
 
     fn inner(&self) -> &Self {
         self

@@ -23,6 +23,7 @@ impl<'a> Begin<Rusqlite> for &'a mut Connection {
 impl Finish<Rusqlite> for Transaction<'_> {
     type Error = Error;
     type Inner = Self;
+    const IS_ONLY_BORROWED: bool = true;
 
     fn inner(&self) -> &Self {
         self

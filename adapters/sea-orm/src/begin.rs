@@ -32,6 +32,8 @@ impl Begin<SeaOrm> for &DatabaseConnection {
 impl Finish<SeaOrm> for DatabaseTransaction {
     type Error = DbErr;
     type Inner = Self;
+    // A nested transaction is an object of its own, which can be kept while events are written on this one.
+    const IS_ONLY_BORROWED: bool = false;
 
     fn inner(&self) -> &Self {
         self

@@ -86,6 +86,7 @@ impl Begin<Sqlx> for &MySqlPool {
 impl Finish<Sqlx> for MySqlTransaction<'_> {
     type Error = sqlx::Error;
     type Inner = MySqlConnection;
+    const IS_ONLY_BORROWED: bool = true;
 
     fn inner(&self) -> &MySqlConnection {
         self

@@ -68,6 +68,7 @@ impl Begin<Sqlx> for &PgPool {
 impl Finish<Sqlx> for PgTransaction<'_> {
     type Error = sqlx::Error;
     type Inner = PgConnection;
+    const IS_ONLY_BORROWED: bool = true;
 
     fn inner(&self) -> &PgConnection {
         self

@@ -70,6 +70,7 @@ impl Begin<Sqlx> for &SqlitePool {
 impl Finish<Sqlx> for SqliteTransaction<'_> {
     type Error = sqlx::Error;
     type Inner = SqliteConnection;
+    const IS_ONLY_BORROWED: bool = true;
 
     fn inner(&self) -> &SqliteConnection {
         self

@@ -66,6 +66,7 @@ async fn probe_and_commit(
 impl Finish<TokioPostgres> for tokio_postgres::Transaction<'_> {
     type Error = Error;
     type Inner = Self;
+    const IS_ONLY_BORROWED: bool = true;
 
     fn inner(&self) -> &Self {
         self
@@ -88,6 +89,7 @@ impl Finish<TokioPostgres> for tokio_postgres::Transaction<'_> {
 impl Finish<TokioPostgres> for deadpool_postgres::Transaction<'_> {
     type Error = Error;
     type Inner = Self;
+    const IS_ONLY_BORROWED: bool = true;
 
     fn inner(&self) -> &Self {
         self

@@ -93,6 +93,7 @@ impl Connection<TokioPostgres> for PooledTransaction {
 impl Finish<TokioPostgres> for PooledTransaction {
     type Error = PoolError;
     type Inner = Client;
+    const IS_ONLY_BORROWED: bool = true;
 
     fn inner(&self) -> &Client {
         &self.client

@@ -25,7 +25,6 @@ mod row_state;
 pub mod schema;
 mod statement;
 mod table;
-mod tally;
 mod upkeep;
 mod wakeup;
 
@@ -52,8 +51,6 @@ pub use row_state::RowState;
 pub use schema::SchemaVersion;
 pub use statement::{Bind, Dialect, Statement};
 pub use table::TableName;
-pub use tally::Tally;
-pub(crate) use tally::number as tally_number;
 pub use upkeep::{
     Backlog, Blocked, CANCELLED, FIRST_PAGE, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged, Record, Upkeep,
 };
@@ -491,11 +488,6 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     fn settles_in_parallel(&self, verdicts: &[Verdict], division: Division) -> bool {
         let _ = (verdicts, division);
         false
-    }
-
-    /// The means to let a transaction keep a tally of what is written in it, if the database has any.
-    fn tally(&self) -> Option<&dyn Tally> {
-        None
     }
 
     /// The means by which processes wake each other through this database, if it has any.

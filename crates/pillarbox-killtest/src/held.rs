@@ -71,6 +71,7 @@ impl<T: Connection<M>, M> Connection<Holding<M>> for Held<T> {
 impl<T: Finish<M> + Send, M> Finish<Holding<M>> for Held<T> {
     type Error = T::Error;
     type Inner = T::Inner;
+    const IS_ONLY_BORROWED: bool = T::IS_ONLY_BORROWED;
 
     fn inner(&self) -> &T::Inner {
         self.0.inner()

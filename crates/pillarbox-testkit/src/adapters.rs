@@ -29,7 +29,7 @@ pub fn keep(seq: i64) -> String {
 #[must_use]
 pub fn probe() -> Probe {
     let sql = "SELECT seq, event_id, NULL FROM kept WHERE seq IN (1, 2, 3, 4, 5, 6)";
-    Probe { rows: (1..=6).collect(), sql: Some(sql.to_owned()), is_of_tally: false }
+    Probe { rows: (1..=6).collect(), sql: Some(sql.to_owned()) }
 }
 
 /// The rows that a probe finds.

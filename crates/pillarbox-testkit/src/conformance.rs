@@ -228,7 +228,6 @@ behaviors! {
         identify_names_the_rows_that_are_there,
         identify_leaves_out_what_is_not_committed,
         identify_sql_finds_what_the_transaction_has_written,
-        a_tally_tells_that_all_writes_stand needs tally,
     }
     lookup on migrated tables {
         lookup_names_the_newest_rows_that_the_transaction_sees,

@@ -12,7 +12,7 @@ use pillarbox_core::store::{
     AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Division, EventFilter,
     EventPage, Fetch, Fetched, FetchedRow, History, InboxConsumer, Interventions, NewPause, NodeFigures, NodeStatus,
     PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged, Record, RowId,
-    RowState, Store, StoreInfo, Tally, Upkeep, WakeUps, Writers,
+    RowState, Store, StoreInfo, Upkeep, WakeUps, Writers,
 };
 use pillarbox_core::write::{Command, Lookup, NewRow, Question, Statement};
 use tokio::sync::watch;
@@ -267,9 +267,6 @@ impl<S: Store> Store for FaultyStore<S> {
     }
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
         self.inner.identify_sql(seqs)
-    }
-    fn tally(&self) -> Option<&dyn Tally> {
-        self.inner.tally()
     }
     fn lookup<'a>(&self, question: Question<'a>) -> Lookup<'a> {
         self.inner.lookup(question)

@@ -18,8 +18,6 @@ pub struct Capabilities {
     pub concurrent_writers: bool,
     /// Processes can wake each other through it: [`Store::wake_ups`] returns something.
     pub wake_ups: bool,
-    /// Transactions keep a tally of what is written in them: [`Store::tally`] returns something.
-    pub tally: bool,
     /// A transaction waits for the rows that another one has changed, and for nothing else of it.
     pub row_locks: bool,
 }

@@ -346,6 +346,7 @@ impl Begin<Memory> for &MemoryStore {
 impl Finish<Memory> for MemoryTransaction {
     type Error = MemoryError;
     type Inner = Self;
+    const IS_ONLY_BORROWED: bool = true;
 
     fn inner(&self) -> &Self {
         self

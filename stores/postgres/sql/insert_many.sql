@@ -17,4 +17,4 @@ FROM unnest(
     WITH ORDINALITY AS "rows" ("c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "c10", "c11", "c12", "c13",
         "c14", "c15", "c16", "position")
 ORDER BY "position"
-RETURNING {seq} AS "seq"
+RETURNING "seq"

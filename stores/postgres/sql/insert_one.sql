@@ -11,4 +11,4 @@ VALUES (
         clock_timestamp() + $13::bigint / 1000000 * interval '1 second' + $13::bigint % 1000000 * interval '1 microsecond'),
     timestamptz 'epoch' + $14::bigint / 1000000 * interval '1 second' + $14::bigint % 1000000 * interval '1 microsecond',
     $15::text, $16::text)
-RETURNING {seq} AS "seq"
+RETURNING "seq"

@@ -5,12 +5,16 @@ use pillarbox_core::write::{Bind, NewRow, Statement};
 
 use crate::sql::Sql;
 
-/// One statement, whatever the number of rows: the text for `one`, or that for `many`, which has arrays.
-pub(crate) fn statements<'a>([one, many]: [&Arc<str>; 2], rows: &'a [NewRow]) -> Vec<Statement<'a>> {
+/// One statement, whatever the number of rows: a plain one for a single row, arrays for more.
+pub(crate) fn statements<'a>(sql: &Sql, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
     let statement = match rows {
         [] => return Vec::new(),
-        [row] => Statement { sql: Arc::clone(one), binds: Bind::of(row, Timestamp::as_micros).into(), reusable: true },
-        rows => Statement { sql: Arc::clone(many), binds: columns(rows), reusable: true },
+        [row] => Statement {
+            sql: Arc::clone(&sql.insert_one),
+            binds: Bind::of(row, Timestamp::as_micros).into(),
+            reusable: true,
+        },
+        rows => Statement { sql: Arc::clone(&sql.insert_many), binds: many(rows), reusable: true },
     };
     vec![statement]
 }
@@ -22,7 +26,7 @@ pub(crate) fn unique<'a>(sql: &Sql, row: &'a NewRow) -> Vec<Statement<'a>> {
 }
 
 /// The values of [`Bind::of`] in the same order, those of each column as an array.
-fn columns(rows: &[NewRow]) -> Vec<Bind<'_>> {
+fn many(rows: &[NewRow]) -> Vec<Bind<'_>> {
     let mut columns = Vec::new();
     for row in rows {
         for (place, value) in Bind::of(row, Timestamp::as_micros).into_iter().enumerate() {

@@ -64,7 +64,6 @@ mod settle;
 mod share;
 mod sql;
 mod store;
-mod tally;
 mod tls;
 mod types;
 mod upkeep;

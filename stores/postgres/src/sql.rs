@@ -6,7 +6,6 @@ use pillarbox_core::store::{CANCELLED, RowSet, TableName};
 use crate::positions;
 use crate::rows::Alike;
 use crate::scope::Fetches;
-use crate::tally;
 
 /// A statement that changes rows only if they are the node's, as each kind of fence sees it.
 #[derive(Debug)]
@@ -136,20 +135,6 @@ const FAILED: &str = r#"coalesce(jsonb_path_query_array("failures", '$[last - 8 
             'attempts', v."attempts", 'at', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
             'node', $1::text, 'error', left(v."error", 500))"#;
 
-const INSERT_ONE: &str = include_str!("../sql/insert_one.sql");
-const INSERT_MANY: &str = include_str!("../sql/insert_many.sql");
-
-/// Adds the number `$17` to the tally of the transaction, and returns it; never NULL. Behind the sum stands the number of events that the
-/// session had deleted at the first write: the server counts those of the transactions before as well, until it passes them on.
-const ADD_TO_TALLY: &str = r"set_config('{tally}', concat(
-    coalesce(nullif(split_part(current_setting('{tally}', true), ' ', 1), ''), '0')::bigint # $17::bigint, ' ',
-    coalesce(nullif(split_part(current_setting('{tally}', true), ' ', 2), ''), pg_stat_get_xact_tuples_deleted('{event}'::regclass)::text)), true)";
-
-/// The number of an inserted row, in a statement that adds to the tally.
-fn tallied_seq(addition: &str) -> String {
-    format!(r#"CASE WHEN {addition} IS NOT NULL THEN "seq" END"#)
-}
-
 /// The size of a payload.
 const PAYLOAD_SIZE: &str = r#"coalesce(octet_length(e."payload"::text), octet_length(e."payload_bytes"), 0)"#;
 
@@ -160,9 +145,6 @@ macro_rules! statements {
         pub(crate) struct Sql {
             pub(crate) insert_one: Arc<str>,
             pub(crate) insert_many: Arc<str>,
-            /// The two, adding to the tally of the transaction.
-            pub(crate) insert_one_tallied: Arc<str>,
-            pub(crate) insert_many_tallied: Arc<str>,
             pub(crate) receive: Arc<str>,
             pub(crate) insert_unique: Arc<str>,
             pub(crate) fetch: Fetches,
@@ -204,11 +186,8 @@ macro_rules! statements {
                     dense: fenced(&text.replace("{is_among_them}", IN_A_ROW)),
                 };
                 Self {
-                    insert_one: verb(&INSERT_ONE.replace("{seq}", r#""seq""#)).into(),
-                    insert_many: verb(&INSERT_MANY.replace("{seq}", r#""seq""#)).into(),
-                    insert_one_tallied: verb(&INSERT_ONE.replace("{seq}", &tallied_seq(ADD_TO_TALLY))).into(),
-                    // Once for the whole statement.
-                    insert_many_tallied: verb(&INSERT_MANY.replace("{seq}", &tallied_seq(&format!("(SELECT {ADD_TO_TALLY})")))).into(),
+                    insert_one: verb(include_str!("../sql/insert_one.sql")).into(),
+                    insert_many: verb(include_str!("../sql/insert_many.sql")).into(),
                     receive: verb(include_str!("../sql/receive.sql")).into(),
                     insert_unique: verb(include_str!("../sql/insert_unique.sql")).into(),
                     fetch: Fetches::new(include_str!("../sql/fetch.sql"), verb),
@@ -229,7 +208,7 @@ macro_rules! statements {
 
 statements! {
     plain:
-        claim release assign_partitions promote_due identify tally writers now lock live_nodes join renew lease_end leave
+        claim release assign_partitions promote_due identify writers now lock live_nodes join renew lease_end leave
         probe evict free_partitions share give_partitions leave_partitions take_partitions membership free_rows counts
         backlog nodes partitions partition_owners blocked head_of read_point read_point_next
         read_point_lowest read_point_set_aside read_point_raise record record_by_seq newest record_json pending count_pending
@@ -310,7 +289,6 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{is_timed}", IS_TIMED)
         .replace("{read_point}", READ_POINT)
         .replace("{sequence}", SEQUENCE)
-        .replace("{tally}", &tally::setting(&qualified(table, event)))
         .replace("{event}", &qualified(table, event))
         .replace("{node}", &qualified(table, &table.beside("node")))
         .replace("{partition}", &qualified(table, &table.beside("partition")))
@@ -349,19 +327,9 @@ mod tests {
     fn no_placeholder_is_left_and_all_names_are_quoted() {
         let table = TableName::parse("Billing.orders").expect("valid");
         let sql = format!("{:?}", Sql::new(&table));
-        for placeholder in [
-            "{event",
-            "{node",
-            "{partition",
-            "{inbox",
-            "{pause",
-            "{and_",
-            "{fingerprint",
-            "{event_is",
-            "{is_",
-            "{tally",
-            "{seq",
-        ] {
+        for placeholder in
+            ["{event", "{node", "{partition", "{inbox", "{pause", "{and_", "{fingerprint", "{event_is", "{is_"]
+        {
             assert!(!sql.contains(placeholder), "{sql}");
         }
         assert!(sql.contains(r#"\"Billing\".\"orders\""#) && sql.contains(r#"\"Billing\".\"orders_node\""#), "{sql}");

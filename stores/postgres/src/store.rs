@@ -10,7 +10,7 @@ use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
 use pillarbox_core::store::{
     BegunAttempt, Division, Examine, Fetch, Fetched, History, Interventions, LeaseClock, NodeFigures, NodeStatus,
-    RowId, Store, StoreInfo, TableName, Tally, WakeUps, Writers,
+    RowId, Store, StoreInfo, TableName, WakeUps, Writers,
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
@@ -75,7 +75,7 @@ impl Store for PostgresStore {
     }
 
     fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
-        insert::statements([&self.inner.sql.insert_one, &self.inner.sql.insert_many], rows)
+        insert::statements(&self.inner.sql, rows)
     }
 
     /// One that has ended gives up its key in the same statement.
@@ -196,10 +196,6 @@ impl Store for PostgresStore {
 
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
         self.inner.sessions.call(operation::SETTLE, settle::settle(&self.inner, node, fence, verdicts)).await
-    }
-
-    fn tally(&self) -> Option<&dyn Tally> {
-        Some(self)
     }
 
     /// A pooler hands a connection from one client to the next, so what one listens for nobody would hear.

@@ -183,4 +183,27 @@ mod own {
         assert!(calls.iter().map(|call| &call.id).eq([noted.id(), kept.id()]), "{calls:?}");
         driver.destroy().await
     }
+
+    /// It is kept beside the guard, so that the guard does not see its rollback.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_a_nested_transaction_rolls_back_is_not_delivered() -> Outcome {
+        let driver = PostgresPool::create().await?;
+        let recorder = Recorder::new();
+        let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
+        let kept = event()?;
+        for _ in 0..5 {
+            let mut tx = outbox.begin(&driver.held).await?;
+            let nested = tx.begin().await?;
+            outbox.write(&mut tx, event()?).await?;
+            nested.rollback().await?;
+            tx.commit().await?;
+        }
+        let mut tx = outbox.begin(&driver.held).await?;
+        outbox.write(&mut tx, kept.clone()).await?;
+        tx.commit().await?;
+        recorder.wait_for_ends(1).await;
+        outbox.shutdown().await;
+        assert!(recorder.calls().iter().map(|call| &call.id).eq([kept.id()]), "{:?}", recorder.calls());
+        driver.destroy().await
+    }
 }

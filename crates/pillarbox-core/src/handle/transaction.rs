@@ -16,7 +16,7 @@ use crate::error::BoxError;
 use crate::event::Decode;
 use crate::ownership::{Fence, NodeId};
 use crate::plants;
-use crate::row::{Change, Verdict};
+use crate::row::Verdict;
 use crate::store::Store;
 use crate::write::{
     Action, Begin, Command, Connection, ConnectionId, Dialect, Finish, Guarded, Insert, Lookup, OpenTransactions,
@@ -220,10 +220,6 @@ where
 {
     if !plants::is("transaction_commits_without_its_event") {
         let EventCompletion { store, node, fence, verdict } = completion;
-        if matches!(verdict.change, Change::Remove) {
-            // A tally does not answer for a transaction that deletes an event.
-            transaction.ask_for_rows();
-        }
         let command = store.complete(node, *fence, verdict);
         match Connection::<Guarded<M>>::run(&mut transaction, &command).await {
             Ok(1) => {}

@@ -1,7 +1,7 @@
 use super::unique::{Inserted, insert_some_unique};
 use super::{Connection, Insert, NewRow};
 use crate::event::Envelope;
-use crate::store::{Store, tally_number};
+use crate::store::Store;
 use crate::write::WriteError;
 
 /// Inserts events in the caller's transaction without an outbox: no hook, no hot path, only one row of each, for no handler
@@ -18,10 +18,10 @@ pub async fn insert<M, C: Connection<M>>(
     events: Vec<Envelope>,
 ) -> Result<Vec<i64>, WriteError<C::Error>> {
     let rows: Vec<NewRow> = events.into_iter().map(NewRow::new).collect();
-    Ok(insert_rows(store, connection, rows, false).await?.seqs)
+    Ok(insert_rows(store, connection, rows).await?.seqs)
 }
 
-/// Inserts rows in the caller's transaction; in its tally, if that is asked for and the store has one.
+/// Inserts rows in the caller's transaction.
 ///
 /// # Errors
 /// See [`WriteError`].
@@ -29,7 +29,6 @@ pub async fn insert_rows<M, C: Connection<M>>(
     store: &dyn Store,
     connection: &mut C,
     rows: Vec<NewRow>,
-    tallied: bool,
 ) -> Result<Inserted, WriteError<C::Error>> {
     let (outbox, connection_to) = (store.info().dialect, connection.dialect());
     if outbox != connection_to {
@@ -39,19 +38,14 @@ pub async fn insert_rows<M, C: Connection<M>>(
         return Err(WriteError::NoTransaction);
     }
     if rows.is_empty() {
-        return Ok(Inserted { tallied: Some(0), ..Inserted::default() });
+        return Ok(Inserted::default());
     }
     if rows.iter().any(|row| row.unique_key().is_some()) {
         return insert_some_unique(store, connection, rows).await;
     }
-    let tally = store.tally().filter(|_| tallied).map(|tally| (tally, tally_number()));
-    let statements = match tally {
-        Some((tally, number)) => tally.insert(&rows, number),
-        None => store.insert(&rows),
-    };
-    let insert = Insert { rows: &rows, statements };
+    let insert = Insert { rows: &rows, statements: store.insert(&rows) };
     let seqs = connection.insert(&insert).await.map_err(WriteError::Database)?;
     drop(insert);
     debug_assert_eq!(seqs.len(), rows.len(), "a store returns one seq per row");
-    Ok(Inserted { rows, seqs, skipped: Vec::new(), tallied: tally.map(|(_, number)| number) })
+    Ok(Inserted { rows, seqs, skipped: Vec::new() })
 }

@@ -18,8 +18,8 @@ pub struct Receipts {
 struct State {
     receipts: Vec<Receipt>,
     committing: bool,
-    /// True if the commit asks for the rows although there is a tally.
-    asks_for_rows: bool,
+    /// True if something else than a guard's writes may have been executed since the first of them, and have rolled back some.
+    may_be_undone: bool,
 }
 
 #[derive(Debug)]
@@ -36,25 +36,55 @@ impl From<Written> for Receipt {
 }
 
 impl Receipts {
-    /// Adds the receipt of a write.
+    /// Adds the receipt of a write by the guard itself.
     pub fn add(&self, written: &Written) {
         self.state.lock().receipts.push(written.clone().into());
     }
 
-    /// Has the commit ask for the rows, since something else than a write changes what the tally says.
-    pub(crate) fn ask_for_rows(&self) {
-        self.state.lock().asks_for_rows = true;
+    /// Adds the receipt of a write on what the guard has lent, which may execute anything else afterwards.
+    pub(super) fn add_from_within(&self, written: &Written) {
+        let mut state = self.state.lock();
+        state.receipts.push(written.clone().into());
+        state.may_be_undone = true;
     }
 
-    /// Commits `transaction`, and lets those of the events go on that it committed.
+    /// The guard lends the driver's side of the transaction. If that is [only borrowed](Finish::IS_ONLY_BORROWED), nothing can be executed on
+    /// it any more at the next write.
+    pub(super) fn lend(&self, is_only_borrowed: bool) {
+        let mut state = self.state.lock();
+        state.may_be_undone |= !is_only_borrowed || !state.receipts.is_empty();
+    }
+
+    /// The guard executes something itself. Unless that succeeds, the database or the driver may have rolled back what was written before.
+    pub(super) fn executed<T, E>(
+        &self,
+        call: impl Future<Output = Result<T, E>>,
+    ) -> impl Future<Output = Result<T, E>> {
+        let before = std::mem::replace(&mut self.state.lock().may_be_undone, true);
+        async move {
+            let done = call.await;
+            if done.is_ok() {
+                self.state.lock().may_be_undone = before;
+            }
+            done
+        }
+    }
+
+    /// Commits `transaction`, and lets those of the events go on that it committed. It asks for the rows if any of them may be gone.
     pub async fn commit<T: Finish<M>, M>(&self, transaction: T) -> Result<(), T::Error> {
-        let probe = {
-            let mut state = self.state.lock();
-            state.committing = true;
-            let asks_for_rows = state.asks_for_rows;
-            ask(&mut state.receipts, asks_for_rows)
+        let (probe, may_be_undone) = {
+            let State { receipts, committing, may_be_undone } = &mut *self.state.lock();
+            *committing = true;
+            let rows = rows_to_verify(receipts);
+            let sql = if *may_be_undone { query(receipts, &rows) } else { None };
+            (Probe { rows, sql }, *may_be_undone)
         };
-        let found = Found::by(&probe, pin!(transaction.commit_verified(&probe)).await?);
+        let found = if may_be_undone {
+            Found::new(pin!(transaction.commit_verified(&probe)).await?)
+        } else {
+            pin!(transaction.commit()).await?;
+            Found::All
+        };
         let receipts = std::mem::take(&mut self.state.lock().receipts);
         let mut probed = &probe.rows[..];
         for receipt in &receipts {
@@ -68,7 +98,7 @@ impl Receipts {
 
 impl From<Written> for Receipts {
     fn from(written: Written) -> Self {
-        Self { state: Mutex::new(State { receipts: vec![written.into()], ..State::default() }) }
+        Self { state: Mutex::new(State { receipts: vec![written.into()], committing: false, may_be_undone: true }) }
     }
 }
 
@@ -85,28 +115,24 @@ impl Drop for Receipts {
     }
 }
 
-/// The probe of a commit: the rows of each receipt, in their order.
-fn ask(receipts: &mut [Receipt], asks_for_rows: bool) -> Probe {
+/// The rows of each receipt that the commit has to tell of, in their order.
+fn rows_to_verify(receipts: &mut [Receipt]) -> Vec<i64> {
     let mut rows = Vec::with_capacity(receipts.len());
-    for Receipt { written, probed } in &mut *receipts {
+    for Receipt { written, probed } in receipts {
         let first = rows.len();
         written.verify(&mut rows);
         *probed = rows.len() - first;
     }
-    if rows.is_empty() {
-        return Probe::none();
-    }
-    let tally = Written::tally_query(receipts.iter().map(|receipt| &receipt.written));
-    if let Some(sql) = tally.filter(|_| !asks_for_rows) {
-        return Probe { rows, sql: Some(sql), is_of_tally: true };
-    }
-    let mut rest = &rows[..];
-    let queries = receipts.iter().filter_map(|receipt| {
-        let (of_it, others) = rest.split_at(receipt.probed);
-        rest = others;
-        receipt.written.query(of_it)
+    rows
+}
+
+/// The query for those of these rows that are there; `None` if there are no rows, or no SQL.
+fn query(receipts: &[Receipt], mut rows: &[i64]) -> Option<String> {
+    let queries = receipts.iter().filter_map(|Receipt { written, probed }| {
+        let (of_it, others) = rows.split_at(*probed);
+        rows = others;
+        written.query(of_it)
     });
     let queries: Vec<String> = queries.collect();
-    let sql = (!queries.is_empty()).then(|| queries.join("\nUNION ALL\n"));
-    Probe { rows, sql, is_of_tally: false }
+    (!queries.is_empty()).then(|| queries.join("\nUNION ALL\n"))
 }

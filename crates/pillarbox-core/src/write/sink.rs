@@ -9,9 +9,6 @@ pub trait CommitSink: fmt::Debug + Send + Sync + 'static {
     /// The rows as a guard writes them: this node's own, as far as it could deliver them from memory.
     fn claim_for_memory(&self, rows: Vec<NewRow>) -> Vec<NewRow>;
 
-    /// True if rows that are known to be committed may be delivered from memory, so that a commit asks for them.
-    fn delivers_from_memory(&self) -> bool;
-
     /// Rows were written in an open transaction.
     fn announce(&self, rows: &[NewRow], seqs: &[i64]);
 

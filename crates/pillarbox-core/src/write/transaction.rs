@@ -39,14 +39,18 @@ pub trait Finish<M>: Sized {
     /// The driver's object that runs statements while the transaction is open; the guard dereferences to it.
     type Inner: ?Sized;
 
+    /// True if whatever can execute a statement in the transaction borrows [`inner`](Self::inner) for as long as it can: neither a handle,
+    /// nor a nested transaction, nor a future can be kept while an event is written on the guard. Then a guard that has lent nothing since
+    /// its first write knows that nothing of it was rolled back, and its commit asks for nothing. `false` is right for every driver.
+    const IS_ONLY_BORROWED: bool = false;
+
     /// The driver's side of the transaction.
     fn inner(&self) -> &Self::Inner;
 
     /// The driver's side of the transaction.
     fn inner_mut(&mut self) -> &mut Self::Inner;
 
-    /// Commits, and returns the rows that the query of `probe` has returned before: those of `probe` that the transaction committed, or any
-    /// row if the query is [of a tally](Probe::is_of_tally).
+    /// Commits, and returns those rows of `probe` that the transaction committed.
     ///
     /// # Behavior
     /// - what was rolled back to a savepoint is not returned; what was written in a savepoint that was released is
@@ -94,11 +98,6 @@ impl<T: Connection<M>, M> Transaction<T, M> {
 }
 
 impl<T: Finish<M>, M> Transaction<T, M> {
-    /// Has the commit ask for the rows that were written; see [`Receipts::ask_for_rows`].
-    pub(crate) fn ask_for_rows(&self) {
-        self.receipts.ask_for_rows();
-    }
-
     /// Commits, then hands the events that were committed to the hot path.
     ///
     /// # Errors
@@ -127,12 +126,14 @@ impl<T: Finish<M>, M> Deref for Transaction<T, M> {
     type Target = T::Inner;
 
     fn deref(&self) -> &T::Inner {
+        self.receipts.lend(T::IS_ONLY_BORROWED);
         self.inner.inner()
     }
 }
 
 impl<T: Finish<M>, M> DerefMut for Transaction<T, M> {
     fn deref_mut(&mut self) -> &mut T::Inner {
+        self.receipts.lend(T::IS_ONLY_BORROWED);
         self.inner.inner_mut()
     }
 }
@@ -154,15 +155,15 @@ impl<T: Connection<M>, M> Connection<Guarded<M>> for Transaction<T, M> {
     }
 
     fn insert(&mut self, insert: &Insert<'_>) -> impl Future<Output = Result<Vec<i64>, T::Error>> + Send {
-        self.inner.insert(insert)
+        self.receipts.executed(self.inner.insert(insert))
     }
 
     fn run(&mut self, command: &Command<'_>) -> impl Future<Output = Result<u64, T::Error>> + Send {
-        self.inner.run(command)
+        self.receipts.executed(self.inner.run(command))
     }
 
     fn read(&mut self, lookup: &Lookup<'_>) -> impl Future<Output = Result<Vec<String>, T::Error>> + Send {
-        self.inner.read(lookup)
+        self.receipts.executed(self.inner.read(lookup))
     }
 
     fn id(&self) -> ConnectionId {

@@ -21,8 +21,6 @@ pub struct Inserted {
     /// Of `rows`, in their order; ascending.
     pub(super) seqs: Vec<i64>,
     pub(super) skipped: Vec<Skipped>,
-    /// The number that the write has added to the [`Tally`](crate::store::Tally) of its transaction; `None` if it has not.
-    pub(super) tallied: Option<i64>,
 }
 
 /// The outcome of the insert of a row with a unique key.
@@ -59,8 +57,6 @@ pub(super) async fn insert_some_unique<M, C: Connection<M>>(
             }
         }
     }
-    // What wrote nothing leaves the tally as it is.
-    inserted.tallied = inserted.rows.is_empty().then_some(0);
     Ok(inserted)
 }
 

@@ -81,17 +81,17 @@ impl Writer {
         let events = hooks.before_write(envelopes).map_err(WriteError::Hook)?;
         let count = events.len();
         let mut rows = maker.rows(events);
-        let receipts = connection.receipts().cloned().or_else(|| open.find(connection.id()));
+        let guard = connection.receipts().cloned();
+        let is_guard = guard.is_some();
+        let receipts = guard.or_else(|| open.find(connection.id()));
         if receipts.is_some() {
             rows = sink.claim_for_memory(rows);
         }
-        // Hooks are told which writes were rolled back, and a tally tells only whether one was.
-        let tallied = receipts.is_some() && hooks.is_empty() && sink.delivers_from_memory();
         // With the target of the engine's spans, so that one filter shows the whole way of an event.
         let span =
             tracing::debug_span!(target: "pillarbox_engine", "write", table = store.info().table, events = count);
         let inserted = {
-            let insert = pin!(insert_rows(&**store, connection, rows, tallied).instrument(span));
+            let insert = pin!(insert_rows(&**store, connection, rows).instrument(span));
             let began = Instant::now();
             let inserted = insert.await;
             maker.inserted(began.elapsed(), inserted.as_ref().ok().map(|inserted| inserted.seqs.len()));
@@ -99,7 +99,8 @@ impl Writer {
         };
         let written = Written::new(inserted, store, Arc::clone(sink), hooks);
         match receipts {
-            Some(receipts) => receipts.add(&written),
+            Some(receipts) if is_guard => receipts.add(&written),
+            Some(receipts) => receipts.add_from_within(&written),
             None => written.look_for(),
         }
         hooks.after("after_write", &written, |hook, events| hook.after_write(events));

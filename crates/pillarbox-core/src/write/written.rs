@@ -25,8 +25,6 @@ struct Inner {
     /// Ascending.
     seqs: Vec<i64>,
     skipped: Vec<Skipped>,
-    /// The number that the write has added to the tally of its transaction; `None` if it has not.
-    tallied: Option<i64>,
     store: Arc<dyn Store>,
     sink: Arc<dyn CommitSink>,
     hooks: WriterHooks,
@@ -38,7 +36,7 @@ impl Written {
     /// The receipt of a write.
     #[must_use]
     pub fn new(
-        Inserted { rows, seqs, skipped, tallied }: Inserted,
+        Inserted { rows, seqs, skipped }: Inserted,
         store: &Arc<dyn Store>,
         sink: Arc<dyn CommitSink>,
         hooks: &WriterHooks,
@@ -46,7 +44,7 @@ impl Written {
         sink.announce(&rows, &seqs);
         let (store, hooks) = (Arc::clone(store), hooks.clone());
         let reported = AtomicBool::new(false);
-        Self { inner: Arc::new(Inner { rows, seqs, skipped, tallied, store, sink, hooks, reported }) }
+        Self { inner: Arc::new(Inner { rows, seqs, skipped, store, sink, hooks, reported }) }
     }
 
     /// The ids of the events that were written, in write order. Empty when a hook suppressed the write, no handler accepts the event, or
@@ -115,30 +113,11 @@ impl Written {
         if seqs.is_empty() { None } else { self.inner.store.identify_sql(seqs) }
     }
 
-    /// The query that compares the tally of the transaction with that of `receipts`; `None` unless all of them are in one.
-    pub(super) fn tally_query<'a>(receipts: impl Iterator<Item = &'a Self> + Clone) -> Option<String> {
-        let first = receipts.clone().next()?;
-        let of_one_store = receipts.clone().all(|receipt| Arc::ptr_eq(&receipt.inner.store, &first.inner.store));
-        let tally = first.inner.store.tally().filter(|_| of_one_store)?;
-        let mut numbers = receipts.map(|receipt| receipt.inner.tallied);
-        Some(tally.sql(numbers.try_fold(0, |sum, number| Some(sum ^ number?))?))
-    }
-
     /// The transaction has committed; of the rows `probed`, those that were `found` are there.
     pub(super) fn committed(&self, probed: &[i64], found: &Found) {
         let Inner { rows, seqs, sink, .. } = &*self.inner;
         if self.is_reported() {
             return;
-        }
-        if matches!(found, Found::Unknown) {
-            // Nobody is told of it, since hooks have the rows asked for.
-            let (event_id, events) = (self.id().map(EventId::as_str), self.len());
-            tracing::debug!(
-                event_id,
-                events,
-                "events, of which some may have been rolled back, are delivered from the table"
-            );
-            return self.look_for();
         }
         if self.is_gone(probed, found) {
             let (event_id, events) = (self.id().map(EventId::as_str), self.len());

@@ -336,10 +336,6 @@ impl CommitSink for Intake {
         rows.into_iter().map(own).collect()
     }
 
-    fn delivers_from_memory(&self) -> bool {
-        self.hot_path != HotPath::Off
-    }
-
     /// Rows were written in an open transaction. More than the hot queue could ever take are not worth remembering.
     fn announce(&self, rows: &[NewRow], seqs: &[i64]) {
         self.registry.announce(self.hot_candidates(rows, seqs).map(|(_, seq)| seq));

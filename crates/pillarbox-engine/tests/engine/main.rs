@@ -5,6 +5,7 @@ mod batch_handlers;
 mod contexts;
 mod event_limits;
 mod fairness;
+mod guards;
 mod handler_limits;
 mod hooks;
 mod lost_connections;

@@ -144,6 +144,7 @@ impl Connection<Simulated> for SimulatedTransaction {
 impl Finish<Simulated> for SimulatedTransaction {
     type Error = DriverError;
     type Inner = Self;
+    const IS_ONLY_BORROWED: bool = true;
 
     fn inner(&self) -> &Self {
         self

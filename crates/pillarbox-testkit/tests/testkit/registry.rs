@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use pillarbox_testkit::{conformance, publishers};
 
-const STORES: [(&str, usize); 4] = [
+const STORES: [(&str, usize); 3] = [
     (include_str!("../../../pillarbox-core/src/store.rs"), 60),
-    (include_str!("../../../pillarbox-core/src/store/tally.rs"), 1),
     (include_str!("../../../pillarbox-core/src/store/upkeep.rs"), 14),
     (include_str!("../../../pillarbox-core/src/store/wakeup.rs"), 1),
 ];

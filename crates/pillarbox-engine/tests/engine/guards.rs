@@ -1,0 +1,146 @@
+//! The question of a guard's commit: which of its rows are still there. It costs the database something, and is asked only where some may be gone.
+
+use std::future::ready;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pillarbox_core::error::BoxError;
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::Path;
+use pillarbox_core::store::{Dialect, Lookup, RowId};
+use pillarbox_core::write::{Begin, Command, Connection, ConnectionId, Finish, Insert, Probe};
+use pillarbox_engine::run::Outbox;
+use pillarbox_memory::{Memory, MemoryError, MemoryStore, MemoryTransaction};
+use pillarbox_testkit::Recorder;
+
+/// The number of rows that each commit asked for.
+type Asked = Arc<Mutex<Vec<usize>>>;
+
+struct Asking;
+
+/// A transaction that notes what its commit is asked, of a driver whose transactions are only borrowed, or can be kept.
+struct Noting<const IS_ONLY_BORROWED: bool> {
+    inner: MemoryTransaction,
+    asked: Asked,
+}
+
+impl<const B: bool> Connection<Asking> for Noting<B> {
+    type Error = MemoryError;
+
+    fn dialect(&self) -> Dialect {
+        self.inner.dialect()
+    }
+
+    fn insert(&mut self, insert: &Insert<'_>) -> impl Future<Output = Result<Vec<i64>, MemoryError>> + Send {
+        Connection::<Memory>::insert(&mut self.inner, insert)
+    }
+
+    fn run(&mut self, command: &Command<'_>) -> impl Future<Output = Result<u64, MemoryError>> + Send {
+        Connection::<Memory>::run(&mut self.inner, command)
+    }
+
+    fn read(&mut self, lookup: &Lookup<'_>) -> impl Future<Output = Result<Vec<String>, MemoryError>> + Send {
+        Connection::<Memory>::read(&mut self.inner, lookup)
+    }
+
+    fn id(&self) -> ConnectionId {
+        self.inner.id()
+    }
+}
+
+impl<const B: bool> Finish<Asking> for Noting<B> {
+    type Error = MemoryError;
+    type Inner = MemoryTransaction;
+    const IS_ONLY_BORROWED: bool = B;
+
+    fn inner(&self) -> &MemoryTransaction {
+        &self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut MemoryTransaction {
+        &mut self.inner
+    }
+
+    fn commit_verified(self, probe: &Probe) -> impl Future<Output = Result<Vec<RowId>, MemoryError>> + Send {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(probe.rows.len());
+        Finish::<Memory>::commit_verified(self.inner, probe)
+    }
+
+    fn rollback(self) -> impl Future<Output = Result<(), MemoryError>> + Send {
+        Finish::<Memory>::rollback(self.inner)
+    }
+}
+
+struct Source<'a, const B: bool>(&'a MemoryStore, Asked);
+
+impl<const B: bool> Begin<Asking> for Source<'_, B> {
+    type Transaction = Noting<B>;
+    type Error = MemoryError;
+
+    fn begin(self) -> impl Future<Output = Result<Noting<B>, MemoryError>> + Send {
+        ready(Ok(Noting { inner: self.0.begin(), asked: self.1 }))
+    }
+}
+
+/// The steps of a transaction.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// The driver's side of it is borrowed.
+    Lend,
+    /// An event is written on the guard.
+    Write,
+    /// An event is written on the driver's side.
+    WriteWithin,
+    /// A write on the guard fails.
+    Fail,
+}
+
+/// Runs the steps, commits, and returns how many rows the commit asked for, and whether the events were delivered from memory.
+async fn run<const B: bool>(steps: &[Step]) -> Result<(usize, bool), BoxError> {
+    let (store, recorder, asked) = (MemoryStore::new(), Recorder::new(), Asked::default());
+    let outbox = Outbox::single_node(store.clone()).handle_all(recorder.clone()).start().await?;
+    let event = || Envelope::json("order.placed", "{}");
+    let taken = event()?;
+    let mut first = store.begin();
+    outbox.write(&mut first, taken.clone()).await?;
+    first.commit();
+    recorder.wait_for_ends(1).await;
+
+    let mut guard = outbox.begin(Source::<B>(&store, Arc::clone(&asked))).await?;
+    let mut written = 0;
+    for step in steps {
+        match step {
+            Step::Lend => guard.savepoint("a"),
+            Step::Write => written += outbox.write(&mut guard, event()?).await?.len(),
+            Step::WriteWithin => written += outbox.write(&mut *guard, event()?).await?.len(),
+            Step::Fail => assert!(outbox.write(&mut guard, taken.clone()).await.is_err(), "its id is taken"),
+        }
+    }
+    guard.commit().await?;
+    recorder.wait_for_ends(1 + written).await;
+    outbox.shutdown().await;
+    let is_hot = recorder.calls().iter().filter(|call| call.path == Path::Hot).count() == written;
+    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok((asked.into_iter().sum(), is_hot))
+}
+
+#[tokio::test]
+async fn a_commit_asks_for_the_rows_of_a_guard_only_if_some_may_be_gone() -> Result<(), BoxError> {
+    use Step::{Fail, Lend, Write, WriteWithin};
+    // The rows asked for of a driver whose transactions are only borrowed, and of any other.
+    for (steps, borrowed, any) in [
+        (&[Write][..], 0, 0),
+        (&[Write, Write], 0, 0),
+        (&[Lend, Write], 0, 1),
+        (&[Lend, Write, Write], 0, 2),
+        (&[Write, Lend], 1, 1),
+        (&[Write, Lend, Write], 2, 2),
+        (&[WriteWithin], 1, 1),
+        (&[WriteWithin, Write], 2, 2),
+        (&[Write, Fail], 1, 1),
+        (&[Fail, Write], 1, 1),
+    ] {
+        assert_eq!(run::<true>(steps).await?, (borrowed, true), "{steps:?}");
+        assert_eq!(run::<false>(steps).await?, (any, true), "{steps:?}");
+    }
+    Ok(())
+}
