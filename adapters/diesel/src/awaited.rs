@@ -283,8 +283,7 @@ impl<H: Holder> Connection<Diesel> for AsyncTransaction<H> {
 impl<H: Holder> Finish<Diesel> for AsyncTransaction<H> {
     type Error = H::Error;
     type Inner = H::Target;
-    // The future of a statement on PostgreSQL does not borrow the connection, and begins when it is polled.
-    const IS_ONLY_BORROWED: bool = false;
+    const IS_ONLY_BORROWED: bool = true;
 
     fn inner(&self) -> &H::Target {
         &self.0

@@ -73,7 +73,7 @@
 //! feature such as `diesel-postgres` does without.
 //!
 //! Before the guard's `COMMIT` it is made sure that the transaction can be committed, and asked which rows were not rolled back
-//! to a savepoint or by a nested transaction.
+//! to a savepoint or by a nested transaction. The second is left out where the guard has lent its connection to nobody since its first event.
 //!
 //! A connection has the same type in a transaction as outside of one, so that it compiles; it is refused before any SQL with
 //! [`WriteError::NoTransaction`](pillarbox_core::write::WriteError::NoTransaction). diesel counts the transactions that it has begun;

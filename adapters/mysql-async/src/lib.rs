@@ -25,8 +25,8 @@
 //! The `use … as _` makes the compiler look into this crate, nothing of which needs a name; whoever depends on `pillarbox`
 //! with its feature `mysql-async` does without.
 //!
-//! A commit asks in a round trip of its own which rows were not rolled back to a savepoint, unless nothing could be delivered
-//! from memory and no hook wants to know.
+//! A commit asks in a round trip of its own which rows were not rolled back to a savepoint, unless a guard has lent its transaction to
+//! nobody since its first event, or nothing could be delivered from memory and no hook wants to know.
 //!
 //! A connection outside a transaction is no place to write events, and does not type-check:
 //!

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! Before `COMMIT` it is made sure that the transaction can be committed, and asked, in the same round trip, which rows were
-//! not rolled back to a savepoint or by a nested transaction.
+//! not rolled back to a savepoint or by a nested transaction. The second is left out where a guard has lent its transaction to nobody
+//! since its first event.
 //!
 //! A connection without a transaction has the same type as one in a transaction, so that it compiles; it is refused before any
 //! SQL with [`WriteError::NoTransaction`](pillarbox_core::write::WriteError::NoTransaction). sqlx counts the transactions that

@@ -80,8 +80,16 @@ impl Finish<Sqlx> for SqliteTransaction<'_> {
         self
     }
 
-    /// SQLite itself refuses to commit where no transaction is open.
+    /// SQLite itself refuses to commit where no transaction is open; but sqlx does not ask it where it knows of none itself, such as after a
+    /// nested transaction that failed to begin, and says that it has committed.
     async fn commit_verified(mut self, probe: &Probe) -> Result<Vec<RowId>, sqlx::Error> {
+        // Behind the rollbacks that were queued.
+        self.ping().await?;
+        if !self.is_in_transaction() {
+            return Err(sqlx::Error::Protocol(
+                "the transaction is not open any more; nothing was committed".to_owned(),
+            ));
+        }
         let found = match &probe.sql {
             None => Vec::new(),
             Some(sql) => row_ids(&self.fetch_all(sqlx::raw_sql(AssertSqlSafe(sql.clone()))).await?)?,

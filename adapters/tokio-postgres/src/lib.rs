@@ -26,7 +26,7 @@
 //! with its feature `tokio-postgres` does without.
 //!
 //! Before `COMMIT`, and in the same round trip, it is made sure that the transaction can be committed, and asked which rows
-//! were not rolled back to a savepoint.
+//! were not rolled back to a savepoint. The second is left out where a guard has lent its transaction to nobody since its first event.
 //!
 //! A client outside a transaction is no place to write events, and does not type-check:
 //!

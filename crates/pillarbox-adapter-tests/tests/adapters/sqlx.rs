@@ -1,6 +1,7 @@
 //! sqlx.
 
 use pillarbox_core::error::BoxError;
+use pillarbox_engine::run::Outbox;
 use pillarbox_mysql::MysqlStore;
 use pillarbox_postgres::PostgresStore;
 use pillarbox_sqlite::SqliteStore;
@@ -132,4 +133,17 @@ mod mysql {
 
 mod sqlite {
     pillarbox_testkit::adapter_tests!(super::SqliteWriter);
+}
+
+/// A nested transaction that fails to begin makes sqlx roll back the one around it.
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_says_so_where_sqlx_has_no_transaction_to_commit() -> Outcome {
+    let driver = SqliteWriter::create().await?;
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    let mut tx = outbox.begin(&driver.held).await?;
+    assert!(sqlx::Connection::begin_with(&mut *tx, "BEGIN IMMEDIATE").await.is_err(), "it is no savepoint");
+    let error = tx.commit().await.expect_err("nothing was committed");
+    assert!(error.to_string().contains("not open any more"), "{error}");
+    outbox.shutdown().await;
+    driver.destroy().await
 }

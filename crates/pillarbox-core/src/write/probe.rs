@@ -14,7 +14,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// The probe of a commit that nobody wants to know about.
+    /// The probe of a commit of which nobody wants to know anything, or all is known.
     #[must_use]
     pub const fn none() -> Self {
         Self { rows: Vec::new(), sql: None }

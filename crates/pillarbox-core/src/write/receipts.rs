@@ -18,7 +18,7 @@ pub struct Receipts {
 struct State {
     receipts: Vec<Receipt>,
     committing: bool,
-    /// True if something else than a guard's writes may have been executed since the first of them, and have rolled back some.
+    /// True if anything other than the guard's own statements may have been executed since the first write, and have rolled back some.
     may_be_undone: bool,
 }
 
@@ -36,6 +36,11 @@ impl From<Written> for Receipt {
 }
 
 impl Receipts {
+    /// Of a guard of a transaction that is [only borrowed](Finish::IS_ONLY_BORROWED), or not.
+    pub(super) fn of_guard(is_only_borrowed: bool) -> Self {
+        Self { state: Mutex::new(State { may_be_undone: !is_only_borrowed, ..State::default() }) }
+    }
+
     /// Adds the receipt of a write by the guard itself.
     pub fn add(&self, written: &Written) {
         self.state.lock().receipts.push(written.clone().into());
@@ -48,11 +53,10 @@ impl Receipts {
         state.may_be_undone = true;
     }
 
-    /// The guard lends the driver's side of the transaction. If that is [only borrowed](Finish::IS_ONLY_BORROWED), nothing can be executed on
-    /// it any more at the next write.
-    pub(super) fn lend(&self, is_only_borrowed: bool) {
+    /// The guard lends the driver's side of the transaction. What was lent can execute nothing more once the guard writes again.
+    pub(super) fn lend(&self) {
         let mut state = self.state.lock();
-        state.may_be_undone |= !is_only_borrowed || !state.receipts.is_empty();
+        state.may_be_undone |= !state.receipts.is_empty();
     }
 
     /// The guard executes something itself. Unless that succeeds, the database or the driver may have rolled back what was written before.

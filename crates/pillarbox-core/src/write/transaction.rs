@@ -39,9 +39,10 @@ pub trait Finish<M>: Sized {
     /// The driver's object that runs statements while the transaction is open; the guard dereferences to it.
     type Inner: ?Sized;
 
-    /// True if whatever can execute a statement in the transaction borrows [`inner`](Self::inner) for as long as it can: neither a handle,
-    /// nor a nested transaction, nor a future can be kept while an event is written on the guard. Then a guard that has lent nothing since
-    /// its first write knows that nothing of it was rolled back, and its commit asks for nothing. `false` is right for every driver.
+    /// True if whatever can execute a statement in the transaction borrows [`inner`](Self::inner) for as long as it can: neither a handle of the
+    /// connection, nor a nested transaction, nor a future can be kept while an event is written on the guard. Then a guard that has lent nothing
+    /// since its first write knows that nothing of it was rolled back, and its commit does not ask which rows are there. `false` is right for
+    /// every driver: the commit always asks.
     const IS_ONLY_BORROWED: bool = false;
 
     /// The driver's side of the transaction.
@@ -59,7 +60,7 @@ pub trait Finish<M>: Sized {
     /// - after an error the outcome is unknown
     fn commit_verified(self, probe: &Probe) -> impl Future<Output = Result<Vec<RowId>, Self::Error>> + Send;
 
-    /// Commits. After an error the outcome is unknown.
+    /// Commits, with the same behavior, where nobody needs to know which rows were committed or all are known to be.
     fn commit(self) -> impl Future<Output = Result<(), Self::Error>> + Send {
         static NONE: Probe = Probe::none();
         let committed = self.commit_verified(&NONE);
@@ -88,11 +89,11 @@ pub struct Transaction<T, M> {
     marker: PhantomData<fn() -> M>,
 }
 
-impl<T: Connection<M>, M> Transaction<T, M> {
+impl<T: Connection<M> + Finish<M>, M> Transaction<T, M> {
     /// Guards a transaction of the driver's.
     #[must_use]
     pub fn new(inner: T, open: &Arc<OpenTransactions>) -> Self {
-        let (inner, receipts) = (Box::new(inner), Arc::default());
+        let (inner, receipts) = (Box::new(inner), Arc::new(Receipts::of_guard(T::IS_ONLY_BORROWED)));
         Self { open: open.open(inner.id(), &receipts), inner, receipts, marker: PhantomData }
     }
 }
@@ -126,14 +127,14 @@ impl<T: Finish<M>, M> Deref for Transaction<T, M> {
     type Target = T::Inner;
 
     fn deref(&self) -> &T::Inner {
-        self.receipts.lend(T::IS_ONLY_BORROWED);
+        self.receipts.lend();
         self.inner.inner()
     }
 }
 
 impl<T: Finish<M>, M> DerefMut for Transaction<T, M> {
     fn deref_mut(&mut self) -> &mut T::Inner {
-        self.receipts.lend(T::IS_ONLY_BORROWED);
+        self.receipts.lend();
         self.inner.inner_mut()
     }
 }
