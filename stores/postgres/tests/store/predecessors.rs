@@ -95,7 +95,7 @@ async fn records_of_namastack_move_in_their_order_and_exist_once() {
         let moved = [("r-2", "mailer"), ("r-3", "ledger"), ("r-4", "ledger"), ("r-5", "orders.audit")];
         assert_eq!(order, moved.map(|(event, handler)| (event, Some(handler), 0)));
         assert_eq!(*rows[1].event.payload(), Payload::Json("{\"n\":  3}".into()));
-        assert_eq!((&*rows[1].event.event_type(), rows[1].event.key()), ("order.paid", Some("k-1")));
+        assert_eq!((rows[1].event.event_type(), rows[1].event.key()), ("order.paid", Some("k-1")));
         let label = Payload::Binary { content_type: "text/plain".into(), bytes: "no JSON".as_bytes().into() };
         assert_eq!(*rows[2].event.payload(), label);
         let dead = store.records("r-1").await.expect("reads").pop().expect("is there");
