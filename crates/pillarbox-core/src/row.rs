@@ -127,7 +127,8 @@ impl BrokenRow {
 pub struct Row {
     /// Its place in the order of the table, given by the database.
     pub seq: i64,
-    /// The event. On the hot path it is the one that was written, which its rows share.
+    /// The event. On the hot path it is the one that was written, which its rows share; one that was read from a table says nothing of
+    /// a delay or a unique key.
     pub event: Arc<Envelope>,
     /// The handler the row is for, if its event has several.
     pub handler: Option<Box<str>>,
