@@ -178,12 +178,14 @@ impl Door {
     }
 }
 
-/// A socket on a port of this machine, or on a free one. Several of them may share it, and nobody else gets it.
+/// A socket on a port of this machine, or on a free one. Several of them may share it, and nobody else gets it: with `SO_REUSEADDR` a server of
+/// another test could have a port on which none of them listens.
 fn bound(port: u16) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
-    socket.set_reuseaddr(true)?;
     #[cfg(unix)]
     socket.set_reuseport(true)?;
+    #[cfg(not(unix))]
+    socket.set_reuseaddr(true)?;
     socket.bind((Ipv4Addr::LOCALHOST, port).into())?;
     Ok(socket)
 }
@@ -281,6 +283,8 @@ mod tests {
         assert!(answers(&mut second).await, "new ones are made");
         for _ in 0..3 {
             proxy.refuse().await;
+            let other = TcpListener::bind((Ipv4Addr::LOCALHOST, proxy.port())).await;
+            assert!(other.is_err(), "nobody else gets its port");
             assert!(is_refused(&proxy).await, "nobody listens");
             proxy.pass();
             while TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port())).await.is_err() {
