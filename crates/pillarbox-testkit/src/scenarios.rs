@@ -66,7 +66,7 @@ scenarios! {
     savepoints {
         what_is_rolled_back_to_a_savepoint_is_never_delivered = around_savepoints(SingleNode),
         what_is_rolled_back_to_a_savepoint_is_never_delivered_on_many_nodes = around_savepoints(MultiNode),
-        without_hooks_what_is_rolled_back_is_left_to_the_table,
+        without_hooks_what_is_rolled_back_is_not_delivered,
         a_commit_with_its_receipt_is_verified,
         a_receipt_of_what_was_rolled_back_delivers_nothing,
     }

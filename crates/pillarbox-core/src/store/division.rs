@@ -3,6 +3,6 @@
 pub enum Division {
     /// The lower and the upper half of their rows, by `seq`.
     Halves,
-    /// Those of even partitions and those of odd ones: the rows of each part lie between those of the other.
+    /// The verdicts of even partitions, and those of odd ones: the rows of each part lie between those of the other.
     Partitions,
 }

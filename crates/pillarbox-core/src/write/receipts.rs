@@ -36,7 +36,7 @@ impl From<Written> for Receipt {
 }
 
 impl Receipts {
-    /// Of a guard of a transaction that is [only borrowed](Finish::IS_ONLY_BORROWED), or not.
+    /// The receipts of a guard, none yet, of a transaction that is [only borrowed](Finish::IS_ONLY_BORROWED) or not.
     pub(super) fn of_guard(is_only_borrowed: bool) -> Self {
         Self { state: Mutex::new(State { may_be_undone: !is_only_borrowed, ..State::default() }) }
     }

@@ -34,8 +34,8 @@ pub(super) async fn around_savepoints<H: Harness>(db: &Db<H>, mode: Mode) -> Out
     Ok(())
 }
 
-/// Without a hook, whatever the commit leaves open is left to the table: nothing of it is lost, and nobody is told of a queue that is full.
-pub(super) async fn without_hooks_what_is_rolled_back_is_left_to_the_table<H: Harness>(db: &Db<H>) -> Outcome {
+/// A commit asks for what may be gone although no hook wants to know, and what is gone does not count as left out of a full queue.
+pub(super) async fn without_hooks_what_is_rolled_back_is_not_delivered<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db, &recorder).start().await?;
     let mut all = vec![first_delivered(db, &outbox, &recorder).await?];
