@@ -14,7 +14,7 @@ use diesel_async::{
     AnsiTransactionManager, AsyncConnection, RunQueryDsl as _, SimpleAsyncConnection as _, TransactionManager as _,
 };
 use pillarbox_core::store::RowId;
-use pillarbox_core::write::{Begin, Command, Connection, ConnectionId, Dialect, Finish, Insert, Lookup, Probe};
+use pillarbox_core::write::{Action, Begin, Command, Connection, ConnectionId, Dialect, Finish, Insert, Lookup, Probe};
 
 use crate::Diesel;
 use crate::rows::{FoundRow, Line, Seq};
@@ -64,6 +64,10 @@ macro_rules! awaits {
                 ensure_open(self).await?;
                 let mut rows = 0;
                 for statement in &command.statements {
+                    if matches!(command.action, Action::Savepoint) {
+                        self.batch_execute(&statement.sql).await?;
+                        continue;
+                    }
                     rows = Bound(statement).execute(self).await?;
                 }
                 Ok(rows as u64)

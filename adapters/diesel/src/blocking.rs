@@ -26,6 +26,8 @@ pub trait Blocks: diesel::Connection<TransactionManager = AnsiTransactionManager
     const BEGIN: &'static str;
     /// A statement that fails where `COMMIT` would seem to succeed, though it rolls back or has nothing to commit.
     const BEFORE_COMMIT: Option<&'static str>;
+    /// The database ends a transaction by itself after some errors, and diesel does not notice.
+    const ENDS_TRANSACTIONS: bool;
 
     fn insert(&mut self, insert: &Insert<'_>) -> QueryResult<Vec<i64>>;
     fn run(&mut self, command: &Command<'_>) -> QueryResult<u64>;
@@ -34,13 +36,15 @@ pub trait Blocks: diesel::Connection<TransactionManager = AnsiTransactionManager
 }
 
 macro_rules! blocks {
-    ($connection:ty, $dialect:expr, $begin:expr, $before_commit:expr) => {
+    ($connection:ty, $dialect:expr, $begin:expr, $before_commit:expr, $ends_transactions:expr) => {
         impl Blocks for $connection {
             const DIALECT: Dialect = $dialect;
             const BEGIN: &'static str = $begin;
             const BEFORE_COMMIT: Option<&'static str> = $before_commit;
+            const ENDS_TRANSACTIONS: bool = $ends_transactions;
 
             fn insert(&mut self, insert: &Insert<'_>) -> QueryResult<Vec<i64>> {
+                ensure_open(self)?;
                 let mut seqs = Vec::with_capacity(insert.rows.len());
                 for statement in &insert.statements {
                     let first = seqs.len();
@@ -52,6 +56,7 @@ macro_rules! blocks {
             }
 
             fn run(&mut self, command: &Command<'_>) -> QueryResult<u64> {
+                ensure_open(self)?;
                 let mut rows = 0;
                 for statement in &command.statements {
                     rows = Bound(statement).execute(self)?;
@@ -115,11 +120,27 @@ macro_rules! blocks {
 }
 
 #[cfg(feature = "postgres")]
-blocks!(diesel::PgConnection, Dialect::POSTGRES, "BEGIN", Some("SAVEPOINT pillarbox"));
+blocks!(diesel::PgConnection, Dialect::POSTGRES, "BEGIN", Some("SAVEPOINT pillarbox"), false);
 // A deferred transaction that reads first and writes later fails with `SQLITE_BUSY` whenever another connection has written in
 // between, and no waiting helps it. SQLite itself refuses to commit where no transaction is open.
 #[cfg(feature = "sqlite")]
-blocks!(diesel::SqliteConnection, Dialect::SQLITE, "BEGIN IMMEDIATE", None);
+blocks!(diesel::SqliteConnection, Dialect::SQLITE, "BEGIN IMMEDIATE", None, true);
+
+/// Fails where no transaction is open: what is sent next would commit by itself, without the business rows. Within a transaction `BEGIN` fails, and
+/// that is all it does.
+fn ensure_open<C: Blocks>(connection: &mut C) -> QueryResult<()> {
+    if !C::ENDS_TRANSACTIONS {
+        return Ok(());
+    }
+    match connection.batch_execute("BEGIN") {
+        Err(Error::DatabaseError(_, problem)) if problem.message().contains("within a transaction") => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => {
+            connection.batch_execute("ROLLBACK")?;
+            Err(Error::NotInTransaction)
+        }
+    }
+}
 
 /// The number of transactions and savepoints that diesel has begun; none on a connection that is broken.
 fn depth<C: Blocks>(connection: &mut C) -> u32 {

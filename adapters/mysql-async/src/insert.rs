@@ -1,6 +1,6 @@
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Params, Row, Transaction, Value};
-use pillarbox_core::write::{Bind, Command, Connection, Dialect, Insert, Lookup, Statement};
+use pillarbox_core::write::{Action, Bind, Command, Connection, Dialect, Insert, Lookup, Statement};
 
 use crate::MysqlAsync;
 use crate::open::{ensure_open, is_open};
@@ -39,6 +39,10 @@ impl Connection<MysqlAsync> for Transaction<'_> {
         ensure_open(self).await?;
         let mut rows = 0;
         for statement in &command.statements {
+            if matches!(command.action, Action::Savepoint) {
+                self.query_drop(&*statement.sql).await?;
+                continue;
+            }
             self.exec_drop(&*statement.sql, params(statement)?).await?;
             rows = self.affected_rows();
         }

@@ -7,7 +7,7 @@ use sea_orm::{
 };
 
 use crate::SeaOrm;
-use crate::insert::STILL_OPEN_MYSQL;
+use crate::insert::{COMMIT_MYSQL, ensure_open_sqlite};
 
 impl Begin<SeaOrm> for &DatabaseConnection {
     type Transaction = DatabaseTransaction;
@@ -43,32 +43,64 @@ impl Finish<SeaOrm> for DatabaseTransaction {
         self
     }
 
-    /// PostgreSQL answers the `COMMIT` of a failed transaction with `ROLLBACK`, which SeaORM takes for success, and MySQL commits
-    /// what came after a transaction that it has rolled back. A savepoint fails in either, and where somebody has ended the
-    /// transaction by a statement of their own. SQLite itself refuses to commit where no transaction is open.
+    /// SeaORM's own commit says that all is well where it is not: it releases a savepoint where a nested transaction is open, PostgreSQL answers the
+    /// `COMMIT` of a failed transaction with `ROLLBACK`, and MySQL and SQLite commit nothing, or only what came last, where they have rolled the
+    /// transaction back. So each of these is looked for before it.
     async fn commit_verified(self, probe: &Probe) -> Result<Vec<RowId>, DbErr> {
-        let still_open = match self.get_database_backend() {
-            DbBackend::Postgres => Some("SAVEPOINT pillarbox"),
-            DbBackend::MySql => Some(STILL_OPEN_MYSQL),
-            _ => None,
-        };
-        if let Some(still_open) = still_open {
-            self.execute_unprepared(still_open).await?;
-        }
+        let backend = self.get_database_backend();
         let found = match &probe.sql {
             None => Vec::new(),
             Some(sql) => {
-                let probe = Statement::from_string(self.get_database_backend(), sql);
+                let probe = Statement::from_string(backend, sql);
                 self.query_all_raw(probe).await?.iter().map(row_id).collect::<Result<_, _>>()?
             }
         };
-        DatabaseTransaction::commit(self).await?;
+        match backend {
+            DbBackend::Postgres => commit_and_chain(self, COMMIT_POSTGRES).await?,
+            DbBackend::MySql => commit_and_chain(self, COMMIT_MYSQL).await?,
+            _ => commit_sqlite(self).await?,
+        }
         Ok(found)
     }
 
     async fn rollback(self) -> Result<(), DbErr> {
         DatabaseTransaction::rollback(self).await
     }
+}
+
+/// A savepoint fails in a transaction in which a statement has failed, and where none is open.
+const COMMIT_POSTGRES: &str = "SAVEPOINT pillarbox; COMMIT AND CHAIN";
+
+/// Commits by a text of ours, which fails where it cannot be, and leaves SeaORM the empty transaction that follows. At that SeaORM itself fails where a
+/// nested one is open; no statement of PostgreSQL would tell before.
+async fn commit_and_chain(transaction: DatabaseTransaction, commit: &str) -> Result<(), DbErr> {
+    transaction.execute_unprepared(commit).await?;
+    transaction.commit().await.map_err(|error| {
+        let problem =
+            "the transaction has committed, and SeaORM cannot end its own; end nested transactions before this one";
+        DbErr::Custom(format!("{problem}: {error}"))
+    })
+}
+
+/// SQLite has no `COMMIT AND CHAIN`. Of the savepoints that sqlx, on which SeaORM runs, sets for nested transactions the first is there if one is open.
+async fn commit_sqlite(transaction: DatabaseTransaction) -> Result<(), DbErr> {
+    ensure_open_sqlite(&transaction).await?;
+    match transaction.execute_unprepared("RELEASE SAVEPOINT _sqlx_savepoint_1").await {
+        Err(error) if error.to_string().contains("no such savepoint") => {}
+        Err(error) => return Err(error),
+        Ok(_) => {
+            let is_nested = ensure_open_sqlite(&transaction).await.is_ok();
+            // For whoever ends the nested one, or SeaORM below.
+            transaction.execute_unprepared("SAVEPOINT _sqlx_savepoint_1").await?;
+            if is_nested {
+                let problem = "a nested transaction is open, so that nothing was committed; end nested transactions before this one";
+                return Err(DbErr::Custom(problem.to_owned()));
+            }
+            // sqlx takes this one for a nested one, as it does for ever once SQLite itself has ended a transaction of the connection: so this was
+            // the commit.
+        }
+    }
+    transaction.commit().await
 }
 
 /// A row that a probe has found.

@@ -1,4 +1,4 @@
-use pillarbox_core::write::{Bind, Command, Connection, ConnectionId, Dialect, Insert, Lookup};
+use pillarbox_core::write::{Action, Bind, Command, Connection, ConnectionId, Dialect, Insert, Lookup};
 use sea_orm::{ConnectionTrait as _, DatabaseTransaction, DbBackend, DbErr, RuntimeErr, Statement, Value};
 
 use crate::SeaOrm;
@@ -74,13 +74,33 @@ fn dialect(transaction: &DatabaseTransaction) -> Dialect {
 
 /// Fails if MySQL has rolled the transaction back by itself, as it does when it loses a deadlock: a savepoint is gone then as
 /// soon as it is set. What is sent next would commit by itself.
-pub(crate) const STILL_OPEN_MYSQL: &str = "SAVEPOINT pillarbox; RELEASE SAVEPOINT pillarbox";
+const STILL_OPEN_MYSQL: &str = "SAVEPOINT pillarbox; RELEASE SAVEPOINT pillarbox";
 
+/// Commits, with that before it, and begins another transaction.
+pub(crate) const COMMIT_MYSQL: &str = "SAVEPOINT pillarbox; RELEASE SAVEPOINT pillarbox; COMMIT AND CHAIN";
+
+/// Fails where no transaction is open: what is sent next would commit by itself, without the business rows. PostgreSQL ends none by itself.
 async fn ensure_open(transaction: &DatabaseTransaction) -> Result<(), DbErr> {
-    if transaction.get_database_backend() == DbBackend::MySql {
-        transaction.execute_unprepared(STILL_OPEN_MYSQL).await?;
+    match transaction.get_database_backend() {
+        DbBackend::MySql => transaction.execute_unprepared(STILL_OPEN_MYSQL).await.map(drop),
+        DbBackend::Sqlite => ensure_open_sqlite(transaction).await,
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// SQLite ends a whole transaction by itself after some errors, such as a full disk, and SeaORM does not notice. Within a transaction `BEGIN` fails,
+/// and that is all it does.
+pub(crate) async fn ensure_open_sqlite(transaction: &DatabaseTransaction) -> Result<(), DbErr> {
+    match transaction.execute_unprepared("BEGIN").await {
+        Err(error) if error.to_string().contains("within a transaction") => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => {
+            transaction.execute_unprepared("ROLLBACK").await?;
+            Err(refused(
+                "the transaction is not open any more, after an error of that weight; nothing of it is written, begin a new one",
+            ))
+        }
+    }
 }
 
 async fn insert(transaction: &DatabaseTransaction, insert: &Insert<'_>) -> Result<Vec<i64>, DbErr> {
@@ -111,6 +131,10 @@ async fn run(transaction: &DatabaseTransaction, command: &Command<'_>) -> Result
     ensure_open(transaction).await?;
     let mut rows = 0;
     for statement in &command.statements {
+        if matches!(command.action, Action::Savepoint) {
+            transaction.execute_unprepared(&statement.sql).await?;
+            continue;
+        }
         rows = transaction.execute_raw(bound(transaction, statement)?).await?.rows_affected();
     }
     Ok(rows)

@@ -1,7 +1,7 @@
 use futures_util::TryStreamExt as _;
 use pillarbox_core::store::RowId;
 use pillarbox_core::write::{
-    Begin, Bind, Command, Connection, Dialect, Finish, Insert, Lookup, Probe, Statement, Uninterrupted,
+    Action, Begin, Bind, Command, Connection, Dialect, Finish, Insert, Lookup, Probe, Statement, Uninterrupted,
 };
 use sqlx::mysql::MySqlArguments;
 use sqlx::query::Query;
@@ -55,6 +55,10 @@ impl Connection<Sqlx> for MySqlConnection {
         self.execute(sqlx::raw_sql(STILL_OPEN)).await?;
         let mut rows = 0;
         for statement in &command.statements {
+            if matches!(command.action, Action::Savepoint) {
+                self.execute(sqlx::raw_sql(AssertSqlSafe(statement.sql.clone()))).await?;
+                continue;
+            }
             rows = query(statement)?.execute(&mut *self).await?.rows_affected();
         }
         Ok(rows)

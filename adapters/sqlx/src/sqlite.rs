@@ -26,6 +26,7 @@ impl Connection<Sqlx> for SqliteConnection {
     }
 
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, sqlx::Error> {
+        ensure_open(self).await?;
         let mut seqs = Vec::with_capacity(insert.rows.len());
         for statement in &insert.statements {
             let first = seqs.len();
@@ -39,6 +40,7 @@ impl Connection<Sqlx> for SqliteConnection {
     }
 
     async fn run(&mut self, command: &Command<'_>) -> Result<u64, sqlx::Error> {
+        ensure_open(self).await?;
         let mut rows = 0;
         for statement in &command.statements {
             rows = query(statement)?.execute(&mut *self).await?.rows_affected();
@@ -54,6 +56,22 @@ impl Connection<Sqlx> for SqliteConnection {
             }
         }
         Ok(texts)
+    }
+}
+
+/// Fails where no transaction is open: what is sent next would commit by itself, without the business rows.
+///
+/// SQLite ends a whole transaction by itself after some errors, such as a full disk, and sqlx queues the rollback of a nested one whose beginning
+/// was given up, which may end the one around it. sqlx counts neither. Within a transaction `BEGIN` fails, and that is all it does.
+async fn ensure_open(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    match connection.execute("BEGIN").await {
+        Err(sqlx::Error::Database(error)) if error.message().contains("within a transaction") => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => {
+            connection.execute("ROLLBACK").await?;
+            let ended = "the transaction is not open any more, after an error of that weight; nothing of it is written, begin a new one";
+            Err(sqlx::Error::Protocol(ended.to_owned()))
+        }
     }
 }
 
@@ -80,16 +98,10 @@ impl Finish<Sqlx> for SqliteTransaction<'_> {
         self
     }
 
-    /// SQLite itself refuses to commit where no transaction is open; but sqlx does not ask it where it knows of none itself, such as after a
-    /// nested transaction that failed to begin, and says that it has committed.
+    /// SQLite itself refuses to commit where no transaction is open; but sqlx does not ask it where it knows of none, such as after a nested
+    /// transaction that failed to begin, and says that it has committed.
     async fn commit_verified(mut self, probe: &Probe) -> Result<Vec<RowId>, sqlx::Error> {
-        // Behind the rollbacks that were queued.
-        self.ping().await?;
-        if !self.is_in_transaction() {
-            return Err(sqlx::Error::Protocol(
-                "the transaction is not open any more; nothing was committed".to_owned(),
-            ));
-        }
+        ensure_open(&mut self).await?;
         let found = match &probe.sql {
             None => Vec::new(),
             Some(sql) => row_ids(&self.fetch_all(sqlx::raw_sql(AssertSqlSafe(sql.clone()))).await?)?,

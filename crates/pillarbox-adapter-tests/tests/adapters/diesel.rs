@@ -1,7 +1,7 @@
 //! diesel's own connections.
 
 use diesel::connection::SimpleConnection as _;
-use diesel::{Connection as _, PgConnection, SqliteConnection};
+use diesel::{Connection as _, PgConnection, RunQueryDsl as _, SqliteConnection};
 use pillarbox_core::error::BoxError;
 use pillarbox_diesel::Diesel;
 use pillarbox_postgres::PostgresStore;
@@ -76,7 +76,9 @@ impl Driver for SqliteFile {
     }
 
     async fn execute(inner: &mut InnerOf<'_, Self>, sql: &str) -> Result<(), BoxError> {
-        Ok(inner.batch_execute(sql)?)
+        // Not `batch_execute`, after which diesel looks whether SQLite has ended the transaction.
+        diesel::sql_query(sql).execute(inner)?;
+        Ok(())
     }
 }
 

@@ -206,4 +206,75 @@ mod own {
         assert!(recorder.calls().iter().map(|call| &call.id).eq([kept.id()]), "{:?}", recorder.calls());
         driver.destroy().await
     }
+
+    /// SeaORM ends the innermost transaction that is open, says that it has committed, and rolls back the one around it later. Here it is told, and
+    /// events are delivered that `are_committed` all the same.
+    async fn an_open_nested_transaction_is_noticed<D: Driver>(
+        driver: D,
+        pool: DatabaseConnection,
+        are_committed: bool,
+    ) -> Outcome {
+        let recorder = Recorder::new();
+        let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
+        for _ in 0..3 {
+            let mut tx = outbox.begin(&pool).await?;
+            outbox.write(&mut tx, event()?).await?;
+            let nested = tx.begin().await?;
+            let error = tx.commit().await.expect_err("a nested transaction is open");
+            assert!(error.to_string().contains("end nested transactions"), "{error}");
+            drop(nested);
+        }
+        let mut tx = outbox.begin(&pool).await?;
+        outbox.write(&mut tx, event()?).await?;
+        tx.begin().await?.commit().await?;
+        tx.commit().await?;
+        let delivered = if are_committed { 4 } else { 1 };
+        recorder.wait_for_ends(delivered).await;
+        outbox.shutdown().await;
+        assert_eq!(recorder.calls().len(), delivered);
+        driver.destroy().await
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_open_nested_transaction_is_noticed_on_postgresql() -> Outcome {
+        let driver = PostgresPool::create().await?;
+        let pool = driver.held.clone();
+        an_open_nested_transaction_is_noticed(driver, pool, true).await
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_open_nested_transaction_is_noticed_on_mysql() -> Outcome {
+        let driver = MysqlPool::create().await?;
+        let pool = driver.held.clone();
+        an_open_nested_transaction_is_noticed(driver, pool, true).await
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_open_nested_transaction_is_noticed_on_sqlite() -> Outcome {
+        let driver = SqlitePool::create().await?;
+        let pool = driver.held.clone();
+        an_open_nested_transaction_is_noticed(driver, pool, false).await
+    }
+
+    /// sqlx, on which SeaORM runs, counts a transaction for ever that SQLite itself has ended: it takes those that follow for nested ones.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_connection_of_sqlite_is_of_use_after_sqlite_has_ended_a_transaction() -> Outcome {
+        let mut driver = SqlitePool::create().await?;
+        let recorder = Recorder::new();
+        let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
+        for written in 1..=3 {
+            let mut tx = outbox.begin(driver.source()).await?;
+            outbox.write(&mut tx, event()?).await?;
+            tx.execute_unprepared("ROLLBACK").await?;
+            tx.commit().await.expect_err("nothing is open");
+            let mut tx = outbox.begin(driver.source()).await?;
+            outbox.write(&mut tx, event()?).await?;
+            tx.begin().await?.commit().await?;
+            tx.commit().await?;
+            recorder.wait_for_ends(written).await;
+        }
+        outbox.shutdown().await;
+        assert_eq!(recorder.calls().len(), 3);
+        driver.destroy().await
+    }
 }

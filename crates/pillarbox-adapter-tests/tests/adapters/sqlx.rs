@@ -1,6 +1,8 @@
 //! sqlx.
 
 use pillarbox_core::error::BoxError;
+use pillarbox_core::event::Envelope;
+use pillarbox_core::store::Upkeep as _;
 use pillarbox_engine::run::Outbox;
 use pillarbox_mysql::MysqlStore;
 use pillarbox_postgres::PostgresStore;
@@ -144,6 +146,31 @@ async fn sqlite_says_so_where_sqlx_has_no_transaction_to_commit() -> Outcome {
     assert!(sqlx::Connection::begin_with(&mut *tx, "BEGIN IMMEDIATE").await.is_err(), "it is no savepoint");
     let error = tx.commit().await.expect_err("nothing was committed");
     assert!(error.to_string().contains("not open any more"), "{error}");
+    outbox.shutdown().await;
+    driver.destroy().await
+}
+
+/// A nested transaction whose beginning is given up makes sqlx queue a rollback, which can be that of the transaction around it: an event that is
+/// written afterwards is there if the commit succeeds, and is not there if anything has failed.
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_writes_nothing_behind_a_queued_rollback() -> Outcome {
+    let driver = SqliteWriter::create().await?;
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    let (mut committed, mut failed) = (0, 0);
+    for polls in 0..40_usize {
+        let mut tx = outbox.begin(&driver.held).await?;
+        {
+            let nested = sqlx::Connection::begin(&mut *tx);
+            drop(pillarbox_testkit::drop_after(polls % 4, nested).await);
+        }
+        let event = Envelope::json("order.placed", "{}")?;
+        let written = outbox.write(&mut tx, event).await.is_ok();
+        match tx.commit().await {
+            Ok(()) if written => committed += 1,
+            _ => failed += 1,
+        }
+        assert_eq!(driver.store().counts().await?.new, committed, "{failed} have failed");
+    }
     outbox.shutdown().await;
     driver.destroy().await
 }

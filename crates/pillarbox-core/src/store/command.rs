@@ -26,6 +26,9 @@ pub enum Action<'a> {
     },
     /// Nothing but the statements; only stores that have some ask for it.
     Mark,
+    /// A savepoint is set, released or gone back to by one statement without values, on a database on which a failed statement leaves the
+    /// transaction as it is: SQLite and MySQL. The statement is sent as text, since MySQL prepares none of its kind.
+    Savepoint,
     /// A message of a consumer is recorded in the inbox: one row, unless it is there.
     Receive {
         /// The consumer's name.

@@ -18,6 +18,11 @@ impl Dialect {
     /// The in-memory store, which takes rows as they are.
     pub const MEMORY: Self = Self("memory");
 
+    /// True if the transaction goes on after a statement that failed, with all that was done before it.
+    pub(crate) fn goes_on_after_errors(self) -> bool {
+        self == Self::MYSQL || self == Self::SQLITE
+    }
+
     /// A dialect of another store; two are the same if their names are.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {

@@ -1,3 +1,4 @@
+use super::savepoint::Savepoint;
 use super::unique::{Inserted, insert_some_unique};
 use super::{Connection, Insert, NewRow};
 use crate::event::Envelope;
@@ -41,10 +42,14 @@ pub async fn insert_rows<M, C: Connection<M>>(
         return Ok(Inserted::default());
     }
     if rows.iter().any(|row| row.unique_key().is_some()) {
-        return insert_some_unique(store, connection, rows).await;
+        let savepoint = Savepoint::before(connection, rows.len() > 1).await?;
+        let inserted = insert_some_unique(store, connection, rows).await;
+        return savepoint.after(connection, inserted).await;
     }
     let insert = Insert { rows: &rows, statements: store.insert(&rows) };
-    let seqs = connection.insert(&insert).await.map_err(WriteError::Database)?;
+    let savepoint = Savepoint::before(connection, insert.rows.len() > 1 && insert.statements.len() > 1).await?;
+    let seqs = connection.insert(&insert).await.map_err(WriteError::Database);
+    let seqs = savepoint.after(connection, seqs).await?;
     drop(insert);
     debug_assert_eq!(seqs.len(), rows.len(), "a store returns one seq per row");
     Ok(Inserted { rows, seqs, skipped: Vec::new() })

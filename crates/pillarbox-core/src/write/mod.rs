@@ -8,6 +8,7 @@ mod insert;
 mod open;
 mod probe;
 mod receipts;
+mod savepoint;
 mod sink;
 mod transaction;
 mod uninterrupted;

@@ -82,6 +82,8 @@ macro_rules! adapter_tests {
             another_database_is_refused_before_any_sql,
             a_failed_transaction_does_not_seem_to_commit,
             a_transaction_ended_by_hand_does_not_seem_to_commit,
+            nothing_is_written_once_the_database_has_ended_the_transaction,
+            a_write_that_fails_half_way_leaves_nothing,
             run_counts_the_rows_of_its_last_statement,
             a_message_is_received_once,
             a_message_that_was_rolled_back_is_received_again,
@@ -321,6 +323,62 @@ pub async fn a_transaction_ended_by_hand_does_not_seem_to_commit<D: Driver>(driv
     D::execute(&mut transaction, "ROLLBACK").await?;
     assert!(transaction.commit().await.is_err(), "there is nothing to commit");
     assert_eq!(new(driver).await?, 0);
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// A statement has failed, and its error was ignored: SQLite rolls the whole transaction back after some, as MySQL does after a deadlock, and
+/// what follows would commit by itself. On PostgreSQL every statement fails then.
+pub async fn nothing_is_written_once_the_database_has_ended_the_transaction<D: Driver>(driver: &mut D) -> Outcome {
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    let dialect = driver.store().info().dialect;
+    let mut transaction = begin(driver, &outbox).await?;
+    outbox.write(&mut transaction, event()?).await?;
+    match dialect {
+        Dialect::SQLITE => {
+            D::execute(&mut transaction, "CREATE TABLE once (id INTEGER PRIMARY KEY)").await?;
+            D::execute(&mut transaction, "INSERT INTO once VALUES (1)").await?;
+            let failed = D::execute(&mut transaction, "INSERT OR ROLLBACK INTO once VALUES (1)").await;
+            assert!(failed.is_err(), "it is there");
+        }
+        // Nobody else is here to have a deadlock with.
+        Dialect::MYSQL => D::execute(&mut transaction, "ROLLBACK").await?,
+        _ => {
+            let failed = D::execute(&mut transaction, "DELETE FROM pillarbox_no_such_table").await;
+            assert!(failed.is_err(), "there is no such table");
+        }
+    }
+    let refused = outbox.write(&mut transaction, event()?).await;
+    assert!(matches!(refused, Err(WriteError::Database(_) | WriteError::NoTransaction)), "{refused:?}");
+    assert!(transaction.commit().await.is_err(), "there is nothing to commit");
+    assert_eq!(new(driver).await?, 0);
+    write_one(driver, &outbox).await?;
+    assert_eq!(new(driver).await?, 1, "the connection is of use");
+    outbox.shutdown().await;
+    Ok(())
+}
+
+/// The last event of a call has the id of one that is there, and the error is ignored: the events before it are not written either, in statements
+/// of their own or in as many as their number takes. What the transaction did before is there, where the database does not roll back all of it.
+pub async fn a_write_that_fails_half_way_leaves_nothing<D: Driver>(driver: &mut D) -> Outcome {
+    let unique = || Envelope::builder("order.placed").unique_key("o-1").payload_json("{}").build();
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    let rolls_back = driver.store().info().dialect == Dialect::POSTGRES;
+    let mut several = Vec::new();
+    for _ in 0..2500 {
+        several.push(event()?);
+    }
+    for mut events in [vec![unique()?, event()?], several] {
+        let before = new(driver).await?;
+        let mut transaction = begin(driver, &outbox).await?;
+        let there = event()?;
+        outbox.write(&mut transaction, there.clone()).await?;
+        events.push(there);
+        let refused = outbox.write_all(&mut transaction, events).await;
+        assert!(matches!(refused, Err(WriteError::Database(_))), "{refused:?}");
+        assert_eq!(transaction.commit().await.is_err(), rolls_back);
+        assert_eq!(new(driver).await? - before, usize::from(!rolls_back));
+    }
     outbox.shutdown().await;
     Ok(())
 }
