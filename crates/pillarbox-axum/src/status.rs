@@ -113,7 +113,7 @@ impl Status {
             limits: outbox.limits().into_iter().map(Limit::from).collect(),
             backlog,
             backlog_problem,
-            paused: outbox.paused().into_iter().map(Paused::from).collect(),
+            paused: outbox.known_pauses().into_iter().map(Paused::from).collect(),
             totals: Totals::from(outbox.stats()),
         }
     }

@@ -46,7 +46,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a small order service, deliver its events and check the database afterwards.
     Demo(DemoArgs),
-    /// Measure writing, delivering and idling, beside a yardstick on the same database.
+    /// Measure writing, delivering and idling, as ratios to a baseline on the same database.
     ///
     /// The benchmarks are a program of their own, `pillarbox-bench`, which has to be in the same folder as this one:
     /// `cargo build --release -p pillarbox-bench`.
@@ -87,7 +87,7 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     /// List the event types and handlers that are paused, and count the rows that they hold.
     Pauses(PausesArgs),
-    /// Look at events that were given up, deliver them again, or throw them away.
+    /// List, show, replay or discard DEAD events: those that were given up (dead letters).
     Dead(DeadArgs),
     /// Serve a web console: events, DEAD ones, blocked keys, nodes, and what may be done about them.
     ///
@@ -121,8 +121,8 @@ pub(crate) enum Command {
     /// At-least-once delivery ends there: lines in the pipe behind stdout are lost when its reader stops, as `head`
     /// does, since their events count as delivered. Where that matters, write to a file with `--to file:PATH`.
     ///
-    /// SIGINT and SIGTERM stop it in order, with exit code 0; a second signal, at least half a second later, stops it
-    /// at once. With a file, the number of lines is printed at the end, with `--json` as JSON; otherwise stdout is for
+    /// SIGINT, SIGTERM and, without `--config`, SIGHUP stop it in order, with exit code 0; a second signal, at least half a
+    /// second later, stops it at once. With `--config` SIGHUP reloads the file. With a file, the number of lines is printed at the end, with `--json` as JSON; otherwise stdout is for
     /// the lines alone.
     ///
     /// Exit codes: 0 it worked, and with `--once` nothing due is left; 1 it failed; 2 the command line or the file is wrong; 3 with

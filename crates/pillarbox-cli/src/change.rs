@@ -44,7 +44,7 @@ pub(crate) async fn run(
         let changed = change(store).await?;
         if let Some(wake_ups) = store.wake_ups().filter(|_| changed.rows > 0) {
             // A hint: nodes look by themselves.
-            let _ = wake_ups.ring().await;
+            let _ = wake_ups.notify().await;
         }
         Ok(changed)
     });

@@ -11,8 +11,8 @@ use crate::args::Target;
 pub(crate) enum Failure {
     #[error(transparent)]
     Common(#[from] Common),
-    /// A confirmation is needed, and there is no terminal to ask at.
-    #[error("there is no terminal to ask at whether to {about_to}; pass --yes to go ahead")]
+    /// A confirmation is needed, and cannot ask for confirmation without a terminal.
+    #[error("cannot ask for confirmation without a terminal; pass --yes to {about_to}")]
     NobodyToAsk { about_to: String },
     #[error("not confirmed; nothing was changed")]
     Declined,
@@ -25,7 +25,9 @@ pub(crate) enum Failure {
     NoEvent(String),
     #[error("{}", no_row(*.0))]
     NoRow(i64),
-    #[error("event `{event_id}` has no row for handler `{handler}`")]
+    #[error(
+        "event `{event_id}` has no row for handler `{handler}`; `pillarbox events show {event_id}` lists its handlers"
+    )]
     NotForHandler { event_id: String, handler: String },
     /// An id that names several rows, where one may be meant.
     #[error(
@@ -54,7 +56,9 @@ pub(crate) enum Failure {
         #[source]
         source: std::io::Error,
     },
-    #[error("the relay has not started before the deadline; nothing was delivered")]
+    #[error(
+        "the relay has not started before the deadline, and nothing was delivered; raise --deadline, or see above why it could not start"
+    )]
     NotInTime,
     #[error(transparent)]
     Relay(#[from] pillarbox_relay::RelayError),

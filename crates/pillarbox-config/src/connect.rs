@@ -46,8 +46,8 @@ impl StoreSettings {
 fn why_ignored_by(kind: DatabaseKind, key: &str) -> Option<String> {
     let ignored = match kind {
         DatabaseKind::Postgres => matches!(key, "store.synchronous" | "store.busy_timeout"),
-        DatabaseKind::Mysql => matches!(key, "store.durable_marks" | "store.synchronous" | "store.busy_timeout"),
-        DatabaseKind::Sqlite => matches!(key, "store.pool_size" | "store.durable_marks"),
+        DatabaseKind::Mysql => matches!(key, "store.durable_settles" | "store.synchronous" | "store.busy_timeout"),
+        DatabaseKind::Sqlite => matches!(key, "store.pool_size" | "store.durable_settles"),
     };
     ignored.then(|| format!("does not apply to {}", kind.name()))
 }
@@ -161,7 +161,7 @@ impl Settings {
             .map_err(StartError::Store)?
             .table(self.table()?)
             .pool_size(store.pool_size)
-            .durable_marks(store.durable_marks))
+            .durable_settles(store.durable_settles))
     }
 
     /// The options of a MySQL store, for a program that opens it by itself.

@@ -155,7 +155,7 @@ pub struct StoreSettings {
     /// PostgreSQL and MySQL: connections for events, at least 1; there is one more for the lease. Default 4.
     pub pool_size: usize,
     /// PostgreSQL: waits for the disk when it records that an event was handled. Default `false`.
-    pub durable_marks: bool,
+    pub durable_settles: bool,
     /// SQLite: `full` if a commit waits for the disk, else `normal`. Default `full`.
     pub synchronous: Synchronous,
     /// SQLite: how long a call waits for its turn to write. Default `5s`.
@@ -172,7 +172,7 @@ impl Default for StoreSettings {
             table_prefix: None,
             migrate: false,
             pool_size: 4,
-            durable_marks: false,
+            durable_settles: false,
             synchronous: Synchronous::Full,
             busy_timeout: Duration::from_secs(5),
         }

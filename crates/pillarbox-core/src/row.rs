@@ -66,11 +66,11 @@ impl FetchedRow {
         }
     }
 
-    /// The size of its payload; zero of a row that makes no event.
+    /// The bytes of its payload and headers; zero of a row that makes no event.
     #[must_use]
-    pub fn payload_bytes(&self) -> usize {
+    pub fn content_bytes(&self) -> usize {
         match self {
-            Self::Row(row) => row.event.payload().as_bytes().len(),
+            Self::Row(row) => row.event.content_bytes(),
             Self::Broken(_) => 0,
         }
     }

@@ -235,7 +235,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// that stamp both by a clock of their own mean no delay. Two kinds of rows are due: those without a due time, oldest `seq` first and only above [`Fetch::above`]; and those
     /// whose due time has passed, oldest due time first. When both abound, rows with a due time get a third of
     /// [`Fetch::limit`], rounded up, and the others the rest: a storm of retries leaves most of the room to new events. Of
-    /// each kind, reading stops with the row that brings its payloads to [`Fetch::max_bytes`].
+    /// each kind, reading stops with the row that brings its payloads and headers to [`Fetch::max_bytes`].
     ///
     /// # Behavior
     /// - `fetch_returns_committed_rows_only`

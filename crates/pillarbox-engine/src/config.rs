@@ -78,7 +78,7 @@ pub struct DispatchConfig {
     /// Events waiting in memory after being read from the table, 1 to 1,000,000. Default 4000: enough that reading goes on
     /// while they are delivered, with the half that each handler has at most where there are several.
     pub cold_capacity: usize,
-    /// Bytes of payload in memory, of events that wait and of events that are being handled, at least 1 KiB. Default 64 MiB. Beyond it
+    /// Bytes of payloads and headers in memory, of events that wait and of events that are being handled, at least 1 KiB. Default 64 MiB. Beyond it
     /// events wait in the table; a single one always gets through.
     #[serde(with = "bytes")]
     pub payload_memory: usize,
@@ -236,7 +236,7 @@ impl Default for OwnershipConfig {
 pub struct ShutdownConfig {
     /// The time that queued and running events may take to finish, up to one hour. Default 5 s. Events that are not done by then
     /// are left to the next owner. In mode `partitioned`, also the time that a handler may run while another node waits for its
-    /// partition before it is [told](pillarbox_core::handle::Delivery::cancelled); the partition waits for it in any case.
+    /// partition before it is [told](pillarbox_core::handle::Delivery::stop_requested); the partition waits for it in any case.
     #[serde(with = "span")]
     pub drain_timeout: Duration,
 }

@@ -136,7 +136,7 @@ fn report(before: &[Pause], now: &[Pause]) {
     };
     for Pause { kind, name, until, by, reason, .. } in now.iter().filter(|pause| !is_in(before, pause)) {
         let until = until.map(|until| until.to_string());
-        tracing::warn!(%kind, name, by, reason, until, "an operator has paused a {kind}: no call of it begins until it is resumed");
+        tracing::warn!(%kind, name, paused_by = by, reason, until, "an operator has paused a {kind}: no call of it begins until it is resumed");
     }
     for Pause { kind, name, by, .. } in before.iter().filter(|pause| !is_in(now, pause)) {
         tracing::info!(%kind, name, paused_by = by, "a {kind} that was paused is resumed");

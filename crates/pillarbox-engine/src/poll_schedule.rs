@@ -80,7 +80,7 @@ pub(crate) struct Look {
 
 impl PollSchedule {
     /// Wakes the cold path if it would otherwise sleep past `at`. While it is busy it needs no waking.
-    fn ring(&self, state: MutexGuard<'_, State>, at: Instant) {
+    fn notify(&self, state: MutexGuard<'_, State>, at: Instant) {
         let sleeps_past = state.alarm.is_some_and(|alarm| at < alarm);
         drop(state);
         if sleeps_past {
@@ -104,7 +104,7 @@ impl PollSchedule {
         }
         let mut state = self.state.lock();
         note(&mut state);
-        self.ring(state, Instant::now());
+        self.notify(state, Instant::now());
     }
 
     /// Something becomes due after `delay`.
@@ -113,7 +113,7 @@ impl PollSchedule {
         let mut state = self.state.lock();
         if state.due.is_none_or(|due| at < due) {
             state.due = Some(at);
-            self.ring(state, at);
+            self.notify(state, at);
         }
     }
 
@@ -130,7 +130,7 @@ impl PollSchedule {
             let crowd = state.crowd.get_or_insert(Sought::from(since));
             crowd.since = crowd.since.max(since);
         }
-        self.ring(state, since + LOOKS[0]);
+        self.notify(state, since + LOOKS[0]);
     }
 
     /// These rows need not be looked for any more.

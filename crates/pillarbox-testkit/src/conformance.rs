@@ -314,7 +314,7 @@ behaviors! {
         settle_refuses_a_row_of_a_partition_that_is_not_owned,
     }
     wake_ups on migrated tables {
-        a_ring_wakes_every_listener needs wake_ups,
+        a_notification_wakes_every_listener needs wake_ups,
     }
     counts on migrated tables {
         counts_match_the_rows,

@@ -112,7 +112,7 @@ impl<S: Store> FaultyStore<S> {
     async fn bring(&self, fetched: Fetched) -> Result<Fetched, StoreError> {
         let rate = *self.faults.bytes_per_second.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(rate) = rate {
-            let bytes: usize = fetched.rows.iter().map(FetchedRow::payload_bytes).sum();
+            let bytes: usize = fetched.rows.iter().map(FetchedRow::content_bytes).sum();
             let takes = Duration::from_secs_f64(bytes as f64 / rate as f64);
             tokio::time::sleep(takes.min(TIME_LIMIT)).await;
             if takes > TIME_LIMIT {

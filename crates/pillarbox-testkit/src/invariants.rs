@@ -9,7 +9,7 @@ pub use order::i3_events_of_a_key_are_handled_one_at_a_time_and_in_order;
 use std::collections::BTreeMap;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::event::limits::PAYLOAD_BYTES;
+use pillarbox_core::event::limits::{HEADER_BYTES, PAYLOAD_BYTES};
 use pillarbox_core::event::{Envelope, EventId};
 use pillarbox_engine::observe::Stats;
 use pillarbox_engine::run::Config;
@@ -161,16 +161,16 @@ pub fn i7_memory_is_bounded(stats: &Stats, config: &Config) -> Result<(), Violat
     // wait and one that is being recorded.
     let most = dispatch.hot_capacity + dispatch.cold_capacity + dispatch.workers * 2 + claim.batch + settle.batch * 3;
     // One event gets through, however large it is: one of each kind of rows, and one from memory.
-    let most_bytes = dispatch.payload_memory + 3 * PAYLOAD_BYTES;
-    let fits = stats.payload_bytes <= most_bytes
+    let most_bytes = dispatch.payload_memory + 3 * (PAYLOAD_BYTES + HEADER_BYTES);
+    let fits = stats.content_bytes <= most_bytes
         && stats.held <= most
         && stats.hot_depth <= dispatch.hot_capacity
         && stats.cold_depth <= dispatch.cold_capacity;
     if fits {
         return Ok(());
     }
-    let Stats { held, hot_depth, cold_depth, payload_bytes, .. } = stats;
-    let what = format!("{held} events are held, {hot_depth} hot and {cold_depth} cold, and {payload_bytes} bytes");
+    let Stats { held, hot_depth, cold_depth, content_bytes, .. } = stats;
+    let what = format!("{held} events are held, {hot_depth} hot and {cold_depth} cold, and {content_bytes} bytes");
     Err(Violation { invariant: "I7 (memory is bounded by configured capacities)", what })
 }
 

@@ -8,7 +8,7 @@ use pillarbox_core::event::Stamp;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{PendingEvent, PendingFilter, PendingState, Store, WakeUps as _};
 use pillarbox_core::write::Connection;
-use pillarbox_engine::run::kind::Deliverer;
+use pillarbox_engine::run::kind::DeliveringMode;
 use pillarbox_engine::run::{Outbox, OutboxBuilder, SingleNode, StartError};
 use pillarbox_memory::{MemoryRow, MemoryStore};
 use tokio::time::Instant;
@@ -100,7 +100,7 @@ impl TestOutbox {
     ///
     /// # Errors
     /// The mistake of `build`.
-    pub async fn start_as<K: Deliverer>(
+    pub async fn start_as<K: DeliveringMode>(
         build: impl FnOnce(MemoryStore) -> OutboxBuilder<K>,
     ) -> Result<Self, StartError> {
         let clock = FakeClock::new();
@@ -127,7 +127,7 @@ impl TestOutbox {
     /// As [`wait_until_idle`](Self::wait_until_idle).
     pub async fn advance(&self, by: Duration) -> Result<(), BoxError> {
         self.clock.advance(by);
-        self.store.ring().await?;
+        self.store.notify().await?;
         self.wait_until_idle().await
     }
 

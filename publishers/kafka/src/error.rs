@@ -14,6 +14,8 @@ pub(crate) enum Cause {
     NoTopic,
     /// The message, or the batch that it travelled in, is too large.
     TooLarge,
+    /// Another message of the batch that it travelled in is one that is never taken.
+    Neighbour,
     /// The message is one that is never taken.
     Message,
     /// Anything else.
@@ -66,6 +68,7 @@ pub(crate) fn cause(code: RDKafkaErrorCode) -> Cause {
         | PolicyViolation => Cause::Refused,
         UnknownTopic | UnknownPartition | UnknownTopicOrPartition | InvalidTopic => Cause::NoTopic,
         MessageSizeTooLarge | MessageBatchTooLarge | InvalidMessageSize => Cause::TooLarge,
+        InvalidDifferentRecord => Cause::Neighbour,
         InvalidRecord | InvalidTimestamp | UnsupportedForMessageFormat | InvalidArgument => Cause::Message,
         _ => Cause::Other,
     }
@@ -89,6 +92,7 @@ pub(crate) fn of(code: RDKafkaErrorCode, topic: &str) -> PublishError {
             "{text}; make the event smaller, or raise `message.max.bytes` in `properties` and of the topic"
         )),
         Cause::Message => PublishError::permanent(text),
+        Cause::Neighbour => PublishError::unavailable(text).limited_to(Scope::Message),
         Cause::Other => PublishError::temporary(text),
     }
 }
@@ -121,6 +125,7 @@ mod tests {
                     OutOfOrderSequenceNumber,
                     ThrottlingQuotaExceeded,
                     KafkaStorageError,
+                    InvalidDifferentRecord,
                 ],
             ),
             (

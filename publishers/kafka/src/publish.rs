@@ -139,7 +139,11 @@ impl Call {
             (Cause::Away, Some(refusal)) => refusal,
             _ => error::of(code, &message.target),
         };
-        Failure { error, in_company: error::cause(code) == Cause::TooLarge, unfinished: false }
+        Failure {
+            error,
+            in_company: matches!(error::cause(code), Cause::TooLarge | Cause::Neighbour),
+            unfinished: false,
+        }
     }
 
     fn refusal(&self) -> Option<PublishError> {
@@ -151,8 +155,8 @@ impl Call {
         heard.unwrap_or_else(|| PublishError::unavailable("was not confirmed in time"))
     }
 
-    /// A broker refuses a batch that is too large as one, so each of its messages may be innocent. Each is sent alone, in
-    /// their order, and only then it is its own fault.
+    /// A broker refuses a batch that is too large, or has a message that it never takes, as one, so each of its messages may be innocent. Each is
+    /// sent alone, in their order, and only then it is its own fault.
     async fn send_alone(&mut self, messages: &[Message], receipts: &mut [Result<Option<String>, Failure>]) {
         if messages.len() < 2 {
             return;

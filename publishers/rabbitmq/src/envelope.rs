@@ -21,6 +21,29 @@ pub(crate) fn refuse(message: &Message, max_body: usize) -> Option<PublishError>
     long.then(|| PublishError::permanent("a header has a name of more than 255 bytes, AMQP's limit"))
 }
 
+/// The error of a message whose headers do not fit into one frame of the broker's, as the protocol has them: it would close the connection,
+/// with all that is under way on it.
+pub(crate) fn refuse_headers(message: &Message, frame_max: usize) -> Option<PublishError> {
+    // The frame's own bytes, and the numbers, flags and length that stand before the properties.
+    let fixed = 8 + 14 + 4 + 1;
+    let short = |text: &str| text.len() + 1;
+    let texts =
+        short(message.id.as_str()) + short(&message.content_type) + message.header(header::TYPE).map_or(0, short);
+    let headers: usize = sent(message).map(|(name, value)| short(name) + 5 + value.len()).sum();
+    let bytes = fixed + texts + headers;
+    (bytes > frame_max).then(|| {
+        PublishError::permanent(format!(
+            "the headers take {bytes} bytes, over the {frame_max} of a frame of the broker's (`frame_max`); move the data into the payload"
+        ))
+    })
+}
+
+/// The headers that are sent as headers.
+fn sent(message: &Message) -> impl Iterator<Item = (&str, &str)> {
+    let headers = message.headers.iter().map(|(name, value)| (&**name, value.as_str()));
+    headers.filter(|(name, _)| !header::imitates(name) && !header::is_command(KIND, name))
+}
+
 /// The properties beside the body. A header that does not fit into a property of AMQP stays a header.
 pub(crate) fn properties(message: &Message) -> BasicProperties {
     let mut properties = BasicProperties::default().with_delivery_mode(PERSISTENT);
@@ -34,10 +57,9 @@ pub(crate) fn properties(message: &Message) -> BasicProperties {
         properties = properties.with_type(name);
     }
     let mut headers = FieldTable::default();
-    let sent = message.headers.iter().filter(|(name, _)| !header::imitates(name) && !header::is_command(KIND, name));
-    for (name, value) in sent {
-        if let Ok(name) = ShortString::try_new(&**name) {
-            headers.insert(name, AMQPValue::LongString(LongString::from(value.as_str())));
+    for (name, value) in sent(message) {
+        if let Ok(name) = ShortString::try_new(name) {
+            headers.insert(name, AMQPValue::LongString(LongString::from(value)));
         }
     }
     properties.with_headers(headers)

@@ -14,7 +14,7 @@ use crate::{RabbitMqPublisher, envelope, error};
 
 /// The number of messages that are under way on one channel at most.
 const MAX_MESSAGES: usize = 1_000;
-/// The number of bytes of their bodies, but for a single larger one.
+/// The number of bytes of their bodies and headers, but for a single larger one.
 pub(crate) const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// The number of times that the broker may close the channel because of some messages, until the others are left to the caller.
 const ROUNDS: usize = 5;
@@ -39,7 +39,7 @@ impl RabbitMqPublisher {
     pub(crate) async fn publish_all(&self, messages: &[Message]) -> Vec<Receipt> {
         let deadline = Instant::now() + self.options.timeout;
         let mut receipts = Vec::with_capacity(messages.len());
-        for batch in batches(messages, MAX_MESSAGES, MAX_BYTES, |message| message.body.len()) {
+        for batch in batches(messages, MAX_MESSAGES, MAX_BYTES, size) {
             let mut batch = Batch::new(batch, self.options.max_body);
             let outcome = self.publish_batch(&mut batch, deadline).await;
             let failed = outcome.is_err();
@@ -67,6 +67,7 @@ impl RabbitMqPublisher {
             if linked.connection.is_blocked() {
                 return Err(self.blocked());
             }
+            batch.refuse_headers(linked.connection.frame_max());
             self.look_for_exchanges(&linked, batch, deadline).await?;
             self.publish_round(&linked, batch, deadline).await?;
         }
@@ -172,6 +173,15 @@ impl<'a> Batch<'a> {
         Self { messages, receipts: messages.iter().map(refuse).collect() }
     }
 
+    /// Refuses what has more headers than fit into a frame.
+    fn refuse_headers(&mut self, frame_max: usize) {
+        for Open { index, message, .. } in self.open() {
+            if let Some(refusal) = envelope::refuse_headers(message, frame_max) {
+                self.settle(index, Err(refusal));
+            }
+        }
+    }
+
     /// The messages without a receipt, and where they go.
     fn open(&self) -> Vec<Open<'a>> {
         let unsettled =
@@ -185,6 +195,10 @@ impl<'a> Batch<'a> {
             *open = Some(receipt);
         }
     }
+}
+
+fn size(message: &Message) -> usize {
+    message.body.len() + message.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>()
 }
 
 fn nacked(target: &str) -> PublishError {

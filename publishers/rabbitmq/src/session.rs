@@ -41,6 +41,11 @@ impl Session {
         self.connection.status().blocked()
     }
 
+    /// The bytes of a frame, as both sides agreed.
+    pub(crate) fn frame_max(&self) -> usize {
+        usize::try_from(self.connection.configuration().frame_max()).unwrap_or(usize::MAX)
+    }
+
     /// A channel that confirms, for the caller alone.
     pub(crate) async fn channel(&self) -> lapin::Result<Channel> {
         loop {

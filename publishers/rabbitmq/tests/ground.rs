@@ -145,6 +145,32 @@ async fn what_is_too_large_for_the_broker_is_refused_and_nothing_else(server: &S
     Ok(())
 }
 
+/// One header of a size, and as many short ones as an event may have: each takes six bytes more.
+async fn headers_that_do_not_fit_into_a_frame_are_refused_and_nothing_else(server: &Server) -> Outcome {
+    let (publisher, client) = (publisher(server)?, client(server).await?);
+    client.queue("headers", &[]).await?;
+    let mut batch = to(&["/headers", "/headers", "/headers", "/headers"]);
+    batch[1].headers = vec![("a".into(), "x".repeat(140_000))];
+    batch[2].headers = (0..16_384).map(|n| (format!("{n:04x}").into(), String::new())).collect();
+    let receipts = publisher.publish(batch).await;
+    assert_eq!(kinds(&receipts), [None, Some(Permanent), Some(Permanent), None], "{receipts:?}");
+    // The most that fits: what is counted is what the protocol takes.
+    let mut lengths = (130_500..131_072).rev();
+    let fits = loop {
+        let length = lengths.next().ok_or("none fits")?;
+        let mut batch = to(&["/headers"]);
+        batch[0].headers = vec![("a".into(), "x".repeat(length))];
+        match kinds(&publisher.publish(batch).await)[..] {
+            [None] => break length,
+            [Some(Permanent)] => {}
+            ref others => return Err(format!("{others:?} with {length} bytes").into()),
+        }
+    };
+    assert!(fits > 130_900, "{fits}");
+    assert_eq!(client.drain("headers").await?.len(), 3);
+    Ok(())
+}
+
 async fn a_full_queue_that_refuses_more_is_temporary(server: &Server) -> Outcome {
     let (publisher, client) = (publisher(server)?, client(server).await?);
     let full =
@@ -264,6 +290,7 @@ fn main() -> Result<ExitCode, BoxError> {
         a_user_without_permission_is_told_and_other_exchanges_go_on,
         a_virtual_host_that_is_missing_is_told,
         what_is_too_large_for_the_broker_is_refused_and_nothing_else,
+        headers_that_do_not_fit_into_a_frame_are_refused_and_nothing_else,
         a_full_queue_that_refuses_more_is_temporary,
         a_broker_short_of_memory_is_unavailable_until_it_has_some,
         a_certificate_is_verified_with_its_name,

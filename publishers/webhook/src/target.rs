@@ -210,6 +210,13 @@ impl Base {
 }
 
 fn parse(target: &str) -> Result<Url, PublishError> {
+    // Before it is parsed: that resolves them, and a value of an event would lead to another place than the template says.
+    if has_dots(target) {
+        return Err(PublishError::permanent(format!(
+            "the target {} has a segment of dots; write a path without `.` and `..`",
+            fingerprint(target)
+        )));
+    }
     let mut url =
         Url::parse(target).map_err(|error| PublishError::permanent(format!("the target is no URL: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
@@ -243,6 +250,15 @@ fn whole_percents(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(whole)
+}
+
+/// True if the path of an absolute URL, as it is written, has a segment of dots.
+fn has_dots(url: &str) -> bool {
+    let text: String = url.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
+    let behind_scheme = text.split_once("://").map_or(&*text, |(_, rest)| rest);
+    let path = behind_scheme.split(['?', '#']).next().unwrap_or_default();
+    // The first piece is the host.
+    path.split(['/', '\\']).skip(1).any(is_dots)
 }
 
 /// True if a segment is `.` or `..`, or becomes such segments where something on the way decodes it, once or several times.
@@ -402,6 +418,11 @@ mod tests {
         assert!(error("https%3A%2F%2Fh.example").contains("is written `{+…}` in the template"));
         assert!(error("ftp://h.example/x").contains("scheme"));
         assert!(error("http://h.example/x").contains("`plaintext = true`"));
+        for target in ["a/../x", "a/..", "./x", "a/%2E%2e/x", "..%2fx", "a\\..\\x", "a/.\n./x", "..;v=1/x", "../x?y"] {
+            let refused = targets.url(&format!("https://h.example/{target}")).expect_err(target).to_string();
+            assert!(refused.contains("a segment of dots"), "{target}: {refused}");
+        }
+        assert!(targets.url("https://h.example/a..b/...?y=/../#/../").is_ok());
         assert!(error("https://u:hunter2@h.example/x").contains("credentials"));
     }
 

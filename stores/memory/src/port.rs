@@ -187,7 +187,7 @@ impl Store for MemoryStore {
 
 #[async_trait]
 impl WakeUps for MemoryStore {
-    async fn ring(&self) -> Result<(), StoreError> {
+    async fn notify(&self) -> Result<(), StoreError> {
         self.check_open(operation::WAKE)?;
         self.tables.bell.send_modify(|rings| *rings += 1);
         Ok(())
@@ -205,7 +205,7 @@ struct Ear(watch::Receiver<u64>);
 
 #[async_trait]
 impl Listener for Ear {
-    async fn rung(&mut self) -> Result<(), StoreError> {
+    async fn notified(&mut self) -> Result<(), StoreError> {
         let gone = |_| StoreError::new(StoreErrorKind::Unavailable, operation::LISTEN, "the store is gone");
         self.0.changed().await.map_err(gone)
     }

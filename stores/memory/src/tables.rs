@@ -292,7 +292,7 @@ impl State {
             let mut bytes = 0;
             for (seq, row) in kind.iter().filter_map(|seq| Some((*seq, self.rows.get(seq)?))) {
                 rows.push(row.read(seq));
-                bytes += row.event.envelope().payload().as_bytes().len();
+                bytes += row.event.envelope().content_bytes();
                 if bytes >= max_bytes {
                     cut = true;
                     break;

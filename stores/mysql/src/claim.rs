@@ -30,7 +30,7 @@ pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result
             session.outlast(number).await?;
         }
         let script = script(["START TRANSACTION", &fence, &next_due, &due, &ready]);
-        match session.run_within(script, row::payload_bytes, fetch.max_bytes).await? {
+        match session.run_within(script, row::content_bytes, fetch.max_bytes).await? {
             Within::Cut { rows } => {
                 wanted.limit = rows;
                 given_up = session.number();

@@ -28,7 +28,7 @@ pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failu
         let queries = queries(&store.sql, &wanted, "", "");
         let mut session = store.sessions.session().await?;
         let asked = script(queries.iter().chain(&interventions));
-        match session.run_within(asked, row::payload_bytes, fetch.max_bytes).await? {
+        match session.run_within(asked, row::content_bytes, fetch.max_bytes).await? {
             Within::Cut { rows } => wanted.limit = rows,
             Within::Answers(answers) => {
                 session.finish();

@@ -7,6 +7,7 @@ use crate::error::Failure;
 
 const PAYLOAD: usize = 7;
 const PAYLOAD_BYTES: usize = 8;
+const HEADERS: usize = 10;
 
 /// Reads a row of the columns of `event_columns.sql`, by position: a look-up by name would compare strings for every value of
 /// every row.
@@ -25,7 +26,7 @@ pub(crate) fn decode(row: &Columns) -> Result<FetchedRow, Failure> {
         tenant_id: text(5),
         ordering_key: text(6),
         handler: text(18),
-        headers: text(10),
+        headers: text(HEADERS),
         payload: text(PAYLOAD),
         payload_bytes: read(bytes(row, PAYLOAD_BYTES)),
         content_type: text(9),
@@ -38,10 +39,10 @@ pub(crate) fn decode(row: &Columns) -> Result<FetchedRow, Failure> {
     Ok(raw.into_fetched())
 }
 
-/// The size of a row's payload.
-pub(crate) fn payload_bytes(row: &Columns) -> usize {
+/// The bytes of a row's payload and headers.
+pub(crate) fn content_bytes(row: &Columns) -> usize {
     let size = |index| bytes(row, index).ok().flatten().map_or(0, <[u8]>::len);
-    size(PAYLOAD) + size(PAYLOAD_BYTES)
+    size(PAYLOAD) + size(PAYLOAD_BYTES) + size(HEADERS)
 }
 
 fn replays(row: &Columns, index: usize) -> Result<u32, String> {

@@ -1,5 +1,5 @@
--- $1 node, $2 above, $3 excluded seqs, $4 limit, $5 what rows with a due time get of the limit where both kinds abound, $6 payload
--- bytes of each kind of rows. Their sums run over the rows as they come: to name their order would have them sorted again.
+-- $1 node, $2 above, $3 excluded seqs, $4 limit, $5 what rows with a due time get of the limit where both kinds abound, $6 bytes
+-- of payloads and headers of each kind of rows. Their sums run over the rows as they come: to name their order would have them sorted again.
 -- As fetch.sql, of rows that are free or the node's own, which from now on are the node's. Whose a row is, is decided by
 -- what the row says, never by who is registered: a row that changed after this statement began is judged anew by its new
 -- version, but against the nodes of the moment before, and a node that joined in between would be robbed.
@@ -7,7 +7,7 @@
 WITH fence AS MATERIALIZED (
     SELECT FROM {node} WHERE "node_id" = $1::text FOR KEY SHARE
 ), due AS MATERIALIZED (
-    SELECT ctid AS "place", "seq", "locked_by", "available_at", {payload_size} AS "payload_size" FROM {event} AS e
+    SELECT ctid AS "place", "seq", "locked_by", "available_at", {content_size} AS "content_size" FROM {event} AS e
     WHERE {is_timed} AND "available_at" <= now()
       AND ("locked_by" IS NULL OR "locked_by" IN ('?', '!', $1::text, $1::text || '!'))
       AND "seq" NOT IN (SELECT unnest($3::bigint[]))/* without_types */ AND EXISTS (SELECT FROM fence)
@@ -16,7 +16,7 @@ WITH fence AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 ), ready AS MATERIALIZED (
     SELECT * FROM (
-        SELECT ctid AS "place", "seq", "locked_by", "available_at", {payload_size} AS "payload_size" FROM {event} AS e
+        SELECT ctid AS "place", "seq", "locked_by", "available_at", {content_size} AS "content_size" FROM {event} AS e
         WHERE {is_aside} AND "seq" > $2::bigint
           AND ("locked_by" IS NULL OR "locked_by" IN ('?', '!', $1::text, $1::text || '!'))
           AND "seq" NOT IN (SELECT unnest($3::bigint[]))/* without_types */ AND EXISTS (SELECT FROM fence)
@@ -26,7 +26,7 @@ WITH fence AS MATERIALIZED (
     ) "set_aside"
     UNION ALL
     SELECT * FROM (
-        SELECT ctid AS "place", "seq", "locked_by", "available_at", {payload_size} AS "payload_size" FROM {event} AS e
+        SELECT ctid AS "place", "seq", "locked_by", "available_at", {content_size} AS "content_size" FROM {event} AS e
         WHERE {is_plain} AND "seq" > greatest($2::bigint, {read_point})
           AND ("locked_by" IS NULL OR "locked_by" IN ('?', '!', $1::text, $1::text || '!'))
           AND "seq" NOT IN (SELECT unnest($3::bigint[]))/* without_types */ AND EXISTS (SELECT FROM fence)
@@ -39,12 +39,12 @@ WITH fence AS MATERIALIZED (
     LIMIT $4::bigint - (SELECT least(count(*), $5::bigint) FROM due)
 ), free AS MATERIALIZED (
     SELECT "place", "seq", "locked_by" FROM (
-        SELECT *, sum("payload_size") OVER (ROWS UNBOUNDED PRECEDING) AS "payload_total" FROM ready
-    ) ready WHERE "payload_total" - "payload_size" < $6::bigint
+        SELECT *, sum("content_size") OVER (ROWS UNBOUNDED PRECEDING) AS "content_total" FROM ready
+    ) ready WHERE "content_total" - "content_size" < $6::bigint
     UNION ALL
     SELECT "place", "seq", "locked_by" FROM (
-        SELECT *, sum("payload_size") OVER (ROWS UNBOUNDED PRECEDING) AS "payload_total" FROM due
-    ) due WHERE "payload_total" - "payload_size" < $6::bigint
+        SELECT *, sum("content_size") OVER (ROWS UNBOUNDED PRECEDING) AS "content_total" FROM due
+    ) due WHERE "content_total" - "content_size" < $6::bigint
     LIMIT $4::bigint
 ), taken AS (
     -- By place: the fastest way to rows that are locked and so stay where they are. One that had moved already when it was

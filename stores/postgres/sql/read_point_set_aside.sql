@@ -3,7 +3,7 @@
 -- pass over what was delivered around them. They wait for no time: one before the creation is none. Where they are many, they stay:
 -- then little is passed over. What somebody is changing is left for another time.
 WITH "window" AS MATERIALIZED (
-    SELECT "seq", {is_plain} AS "is_plain", "created_at" < now() - interval '10 seconds' AND isfinite("created_at") AS "is_old" FROM {event}
+    SELECT "seq", {is_plain} AS "is_plain", "created_at" < now() - interval '10 seconds' AND "created_at" >= timestamptz '0001-01-01 00:00:00+00' AS "is_old" FROM {event}
     WHERE "seq" > $1::bigint AND "seq" <= $2::bigint
     ORDER BY "seq"
     LIMIT $3::bigint

@@ -17,11 +17,13 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// True if the server has refused a statement, for another reason than an intervention of its operator.
+    /// True if the server has refused a statement, for another reason than an intervention of its operator or a connection that it has lost, as a
+    /// pooler tells of one to a server that has crashed (`08P01`, server conn crashed).
     pub(crate) fn is_refusal(&self) -> bool {
-        const OPERATOR_INTERVENTION: &str = "57";
         match self {
-            Self::Driver(error) => error.code().is_some_and(|code| !code.code().starts_with(OPERATOR_INTERVENTION)),
+            Self::Driver(error) => {
+                error.code().is_some_and(|code| !code.code().starts_with("57") && !code.code().starts_with("08"))
+            }
             Self::Pool(_) | Self::Refused(..) => false,
         }
     }

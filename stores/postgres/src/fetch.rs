@@ -78,7 +78,7 @@ fn in_order(ready: &mut Vec<(i64, &Row)>, most: [usize; KINDS], room: usize, fet
             ready.truncate(place);
             return Ok(true);
         }
-        bytes += row::payload_bytes(row)?;
+        bytes += row::content_bytes(row)?;
     }
     Ok(false)
 }
@@ -128,7 +128,7 @@ async fn read(store: &Inner, fetch: &Fetch, most: [usize; KINDS]) -> Result<Resu
             return Ok(true);
         }
         rows[kind] += 1;
-        bytes[kind] += row::payload_bytes(row)?;
+        bytes[kind] += row::content_bytes(row)?;
         Ok(false)
     };
     let mut session = store.sessions.session().await?;

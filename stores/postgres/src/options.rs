@@ -23,7 +23,7 @@ pub struct PostgresOptions {
     target: Target,
     table: String,
     pool_size: usize,
-    durable_marks: bool,
+    durable_settles: bool,
     connect_timeout: Duration,
 }
 
@@ -70,7 +70,7 @@ impl PostgresOptions {
 
     fn of(target: Target) -> Self {
         let connect_timeout = target.config.get_connect_timeout().copied().unwrap_or(Duration::from_secs(10));
-        Self { target, table: TableName::default().to_string(), pool_size: 4, durable_marks: false, connect_timeout }
+        Self { target, table: TableName::default().to_string(), pool_size: 4, durable_settles: false, connect_timeout }
     }
 
     /// The event table, such as `outbox_event` (default) or `billing.outbox_event`; its companions stand beside it.
@@ -96,8 +96,8 @@ impl PostgresOptions {
 
     /// Sets whether recording that an event was handled waits for the disk and for synchronous replicas. Default: no. Losing such a mark
     /// in a crash of the *database* means that the event is delivered once more, never that it is lost.
-    pub fn durable_marks(mut self, durable: bool) -> Self {
-        self.durable_marks = durable;
+    pub fn durable_settles(mut self, durable: bool) -> Self {
+        self.durable_settles = durable;
         self
     }
 
@@ -162,7 +162,7 @@ impl PostgresOptions {
                 Ok(())
             })
             .await?;
-        Ok(PostgresStore::new(sessions, table, self.durable_marks))
+        Ok(PostgresStore::new(sessions, table, self.durable_settles))
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) const SEQ: usize = 0;
 pub(crate) const EVENT_ID: usize = 1;
 const PAYLOAD: usize = 7;
 const PAYLOAD_BYTES: usize = 8;
+const HEADERS: usize = 10;
 pub(crate) const ATTEMPTS: usize = 11;
 pub(crate) const AVAILABLE_AT: usize = 12;
 pub(crate) const CREATED_AT: usize = 14;
@@ -35,7 +36,7 @@ pub(crate) fn decode(seq: i64, row: &tokio_postgres::Row) -> Result<FetchedRow, 
         tenant_id: read(row, 5),
         ordering_key: read(row, 6),
         handler: read(row, 17),
-        headers: read(row, 10),
+        headers: read(row, HEADERS),
         payload: read(row, PAYLOAD),
         payload_bytes: read(row, PAYLOAD_BYTES),
         content_type: read(row, 9),
@@ -68,10 +69,13 @@ pub(crate) fn due_at(row: &tokio_postgres::Row) -> Result<Option<Micros>, tokio_
     Ok(available_at.filter(|due| !is_new || created_at.is_none_or(|created| *due > created)))
 }
 
-/// The bytes of a row's payload, as they came.
-pub(crate) fn payload_bytes(row: &tokio_postgres::Row) -> Result<usize, tokio_postgres::Error> {
-    let (json, bytes): (Option<Length>, Option<Length>) = (row.try_get(PAYLOAD)?, row.try_get(PAYLOAD_BYTES)?);
-    Ok(json.map_or(0, |Length(length)| length) + bytes.map_or(0, |Length(length)| length))
+/// The bytes of a row's payload and headers, as they came.
+pub(crate) fn content_bytes(row: &tokio_postgres::Row) -> Result<usize, tokio_postgres::Error> {
+    let mut sum = 0;
+    for column in [PAYLOAD, PAYLOAD_BYTES, HEADERS] {
+        sum += row.try_get::<_, Option<Length>>(column)?.map_or(0, |Length(length)| length);
+    }
+    Ok(sum)
 }
 
 /// The length of a value.

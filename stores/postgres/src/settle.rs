@@ -25,7 +25,7 @@ pub(crate) async fn settle(
     }
     let Batch { done, others, removed, positions } = Batch::of(verdicts);
     let node = node.as_str();
-    let mut params: Vec<Param<'_>> = vec![(&node, Type::TEXT), (&store.durable_marks, Type::BOOL)];
+    let mut params: Vec<Param<'_>> = vec![(&node, Type::TEXT), (&store.durable_settles, Type::BOOL)];
     let (only_done, only_removed) = (
         others.rows.is_empty() && removed.rows.is_empty(),
         others.rows.is_empty() && done.is_empty() && removed.are_first(),

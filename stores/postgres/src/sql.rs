@@ -135,8 +135,8 @@ const FAILED: &str = r#"coalesce(jsonb_path_query_array("failures", '$[last - 8 
             'attempts', v."attempts", 'at', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
             'node', $1::text, 'error', left(v."error", 500))"#;
 
-/// The size of a payload.
-const PAYLOAD_SIZE: &str = r#"coalesce(octet_length(e."payload"::text), octet_length(e."payload_bytes"), 0)"#;
+/// The bytes of a row's payload and headers.
+const CONTENT_SIZE: &str = r#"(coalesce(octet_length(e."payload"::text), octet_length(e."payload_bytes"), 0) + coalesce(octet_length(e."headers"::text), 0))"#;
 
 /// Every statement of the store, with the names of its tables filled in: each under the name of its file in `sql/`.
 macro_rules! statements {
@@ -164,7 +164,7 @@ macro_rules! statements {
             pub(crate) fn new(table: &TableName) -> Self {
                 let verb = |text: &str| {
                     render(&without_comments(text), table)
-                        .replace("{payload_size}", PAYLOAD_SIZE)
+                        .replace("{content_size}", CONTENT_SIZE)
                         .replace("{failed}", FAILED)
                         .replace("{fingerprint}", FINGERPRINT)
                         .replace("{event_is_named}", EVENT_IS_NAMED)

@@ -32,7 +32,7 @@ pub(crate) struct Inner {
     pub(crate) sessions: Sessions,
     pub(crate) table: TableName,
     pub(crate) sql: Sql,
-    pub(crate) durable_marks: bool,
+    pub(crate) durable_settles: bool,
     pub(crate) lease_clock: LeaseClock,
     info: StoreInfo,
 }
@@ -47,14 +47,14 @@ impl PostgresStore {
         PostgresOptions::parse(url)?.connect().await
     }
 
-    pub(crate) fn new(sessions: Sessions, table: TableName, durable_marks: bool) -> Self {
+    pub(crate) fn new(sessions: Sessions, table: TableName, durable_settles: bool) -> Self {
         let info = StoreInfo::new(Dialect::POSTGRES, sessions.address(), table.to_string());
         Self {
             inner: Arc::new(Inner {
                 sql: Sql::new(&table),
                 sessions,
                 table,
-                durable_marks,
+                durable_settles,
                 lease_clock: LeaseClock::default(),
                 info,
             }),
@@ -210,7 +210,7 @@ impl Store for PostgresStore {
 
     fn examiner(&self, limit: Duration) -> Option<Arc<dyn Examine>> {
         let sessions = self.inner.sessions.for_examination(limit).ok()?;
-        let store = Self::new(sessions, self.inner.table.clone(), self.inner.durable_marks);
+        let store = Self::new(sessions, self.inner.table.clone(), self.inner.durable_settles);
         Some(Arc::new(store))
     }
 

@@ -16,7 +16,7 @@ const LISTEN: &str = "listen for other nodes";
 
 #[async_trait]
 impl WakeUps for PostgresStore {
-    async fn ring(&self) -> Result<(), StoreError> {
+    async fn notify(&self) -> Result<(), StoreError> {
         let store = self.inner();
         let ring = async {
             let session = store.sessions.session().await?;
@@ -69,7 +69,7 @@ impl Ear {
 
 #[async_trait]
 impl Listener for Ear {
-    async fn rung(&mut self) -> Result<(), StoreError> {
+    async fn notified(&mut self) -> Result<(), StoreError> {
         let rung = poll_fn(|cx| {
             let mut rung = false;
             while poll_ring(&mut self.wire, cx)?.is_ready() {

@@ -22,7 +22,7 @@ blocking (seq) AS MATERIALIZED (
     LIMIT ?2
 )
 SELECT head.seq, head.event_id, head.event_type, coalesce(head.ordering_key, head.aggregate_id), head.handler,
-       head.status = 3, head.attempts, head.available_at - {now}, head.last_error,
+       head.status = 3, head.attempts, max(head.available_at, 0) - {now}, head.last_error,
        (SELECT count(*) FROM (
            SELECT 1 FROM waiting
            WHERE waiting.key = coalesce(head.ordering_key, head.aggregate_id) AND waiting.handler IS head.handler

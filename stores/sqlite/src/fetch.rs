@@ -116,7 +116,7 @@ impl<'f> Wanted<'f> {
     }
 }
 
-/// Reads rows up to the one that brings their payloads to `max_bytes`; true if one did.
+/// Reads rows up to the one that brings their content to `max_bytes`; true if one did.
 async fn read(
     connection: &mut SqliteConnection,
     select: Select<'_>,
@@ -127,7 +127,7 @@ async fn read(
     let mut found = select.fetch(connection);
     while let Some(found) = found.try_next().await? {
         let row = row::decode(&found, timed)?;
-        bytes += row.payload_bytes();
+        bytes += row.content_bytes();
         rows.push(row);
         if bytes >= max_bytes {
             return Ok((rows, true));

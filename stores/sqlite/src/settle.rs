@@ -10,9 +10,6 @@ use crate::ownership::{is_owner, is_registered, span};
 use crate::sql::Settle;
 use crate::store::Session;
 
-/// A part of the error of a row with a column that cannot be read.
-const UNREADABLE: &str = "cannot be read";
-
 /// Checks the fence and returns whom a row must name as its holder, or its partition as the owner, if that is what counts.
 /// `None` if the node has no right to any row.
 ///
@@ -79,8 +76,9 @@ pub(crate) async fn settle(
                 bound(&sql.ended).bind(*attempts).bind(error.as_str()).bind(verdict.change.status().code())
             }
         };
+        // A row that makes no event goes DEAD, and is named anew first if it cannot be told from others.
         let renamed = match &verdict.change {
-            Change::Dead { error, .. } if error.contains(UNREADABLE) => name(session, verdict.row.seq).await?,
+            Change::Dead { .. } => name(session, verdict.row.seq).await?,
             _ => None,
         };
         let (event, handler) = match &renamed {

@@ -34,7 +34,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) ignore: Vec<String>,
     /// The longest time of a statement.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "2s")]
-    pub(crate) limit: Duration,
+    pub(crate) statement_timeout: Duration,
     #[command(flatten)]
     pub(crate) limits: Limits,
 }

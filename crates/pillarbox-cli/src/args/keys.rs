@@ -19,7 +19,7 @@ pub(crate) enum Keys {
     /// `pillarbox dead replay`, or throw it away with `pillarbox dead discard`; the others of its key follow.
     ///
     /// This is for tables in mode `partitioned`. In the modes without order, and where nodes run with another
-    /// `--failing-key`, the same events are listed, but others may not wait behind them.
+    /// `--failing-key`, the same events are listed, but later events of their keys do not necessarily wait.
     Blocked {
         #[command(flatten)]
         target: Target,

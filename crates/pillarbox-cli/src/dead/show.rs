@@ -187,7 +187,7 @@ fn text(record: &Record, waits: impl Iterator<Item = String>) -> String {
     // Not a table: payloads and errors are long, and are copied more easily without the spaces of a table.
     let failure = |failed: &FailedAttempt| {
         let FailedAttempt { attempts, at, node, error } = failed;
-        format!("attempt {attempts} at {at} on {}: {}", plain(node), plain(error))
+        format!("{at} on {}, attempts {attempts}: {}", plain(node), plain(error))
     };
     let failures = record.failures.iter().map(|failed| ("failure", failure(failed)));
     let waits = waits.map(|waits| ("waits for", waits));

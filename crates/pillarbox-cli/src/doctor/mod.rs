@@ -24,7 +24,7 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         Some(file) => Box::pin(of_file(file, args)).await?,
         None => Box::pin(of_store(args)).await?,
     };
-    doctor = doctor.thresholds(args.limits.thresholds()).statement_limit(args.limit);
+    doctor = doctor.thresholds(args.limits.thresholds()).statement_limit(args.statement_timeout);
     for code in &args.ignore {
         doctor = doctor.ignore(code);
     }

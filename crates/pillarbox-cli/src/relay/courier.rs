@@ -37,7 +37,7 @@ impl JsonLineHandler {
     async fn write(&self, delivery: &Delivery) -> Option<Result<(), HandlerError>> {
         let _writing = self.writing.token();
         // An event that another node may deliver by now is left to it.
-        if self.closing.is_cancelled() || delivery.is_cancelled() {
+        if self.closing.is_cancelled() || delivery.should_stop() {
             return None;
         }
         let line = match line(delivery) {

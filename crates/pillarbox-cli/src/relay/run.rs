@@ -100,7 +100,7 @@ fn reports(running: &Arc<OnceLock<(Arc<dyn Store>, Outbox)>>) -> Reports {
         let (store, outbox) = running.get()?;
         let info = store.info();
         let report = SourceReport::started(&*info.table, info, outbox.health(), Vec::new());
-        Some(SourceReport { paused: outbox.paused(), ..report })
+        Some(SourceReport { paused: outbox.known_pauses(), ..report })
     };
     Arc::new(move || Report { configuration: None, sources: source().map(|source| vec![source]) })
 }

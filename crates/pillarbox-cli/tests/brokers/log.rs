@@ -37,7 +37,7 @@ async fn each_line_of_a_source_says_which_and_each_of_a_route_too() {
         stop(running).await;
         let log = std::fs::read_to_string(&log).unwrap();
         for source in ["shop", "billing"] {
-            for what in ["delivers from a database", "this node delivers", "a route is paused"] {
+            for what in ["the source delivers", "this node delivers", "a route is paused"] {
                 let says = |line: &&str| match format {
                     "json" => serde_json::from_str::<Value>(line).is_ok_and(|line| line["span"]["source"] == source),
                     _ => line.contains(&format!("{{source=\"{source}\"}}: ")),

@@ -56,7 +56,9 @@ async fn a_row_whose_id_or_handler_is_no_text_is_given_up() {
     const BROKEN: &str = "
         INSERT INTO outbox_event (event_id, event_type, payload, ordering_key) VALUES
             (CAST(x'61ff62' AS TEXT), 't', '{}', 'k'), ('b', 't', '{}', 'k'), (CAST(x'61fe62' AS TEXT), 't', '{}', 'x');
-        INSERT INTO outbox_event (event_id, event_type, payload, handler) VALUES ('c', 't', '{}', CAST(x'ff' AS TEXT));
+        INSERT INTO outbox_event (event_id, event_type, payload, handler) VALUES
+            ('c', 't', '{}', CAST(x'ff' AS TEXT)), ('d', 't', NULL, CAST(x'fe' AS TEXT));
+        INSERT INTO outbox_event (event_id, event_type, payload) VALUES (CAST(x'65ff' AS TEXT), '', '{}');
     ";
     for mode in ["single_node", "multi_node", "partitioned", "ordered"] {
         let (folder, store) = sqlite();
@@ -66,13 +68,16 @@ async fn a_row_whose_id_or_handler_is_no_text_is_given_up() {
         assert_eq!(ended.code, Some(0), "{mode}: {ended:?}");
         let dead = "SELECT event_id || ' ' || last_error FROM outbox_event WHERE status = 3 AND locked_by IS NULL ORDER BY seq";
         let dead = column(&store, dead).await;
-        assert_eq!(dead.len(), 3, "{mode}: {dead:?}");
+        assert_eq!(dead.len(), 5, "{mode}: {dead:?}");
         assert!(dead[0].starts_with("a\u{fffd}b the row is not an event: event_id cannot be read"), "{mode}: {dead:?}");
         assert!(
             dead[1].starts_with("unreadable-3 the row is not an event: event_id cannot be read"),
             "{mode}: {dead:?}"
         );
         assert!(dead[2].starts_with("c the row is not an event: handler cannot be read"), "{mode}: {dead:?}");
+        // Another defect of theirs is found first.
+        assert!(dead[3].starts_with("d the row is not an event: payload"), "{mode}: {dead:?}");
+        assert!(dead[4].starts_with("e\u{fffd} the row is not an event: event_type is empty"), "{mode}: {dead:?}");
         let delivered = column(&store, DONE).await;
         let waits = mode == "partitioned";
         assert_eq!(delivered, if waits { vec![] } else { vec!["b".to_owned()] }, "{mode}");

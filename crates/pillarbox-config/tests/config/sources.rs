@@ -302,7 +302,7 @@ fn what_the_database_would_ignore_is_refused() {
     let text = "[store]\nurl = 'shop.db'\ndurable_marks = false";
     assert_eq!(
         complaint(text, &[]),
-        "setting `store.durable_marks` (outbox.toml, line 3) does not apply to SQLite; remove it"
+        "setting `store.durable_settles` (outbox.toml, line 3) does not apply to SQLite; remove it"
     );
     let text = "[store]\nurl = 'postgres://shop@db/shop'\nbusy_timeout = '5s'";
     assert_eq!(
@@ -312,7 +312,7 @@ fn what_the_database_would_ignore_is_refused() {
     let text = "[store]\nurl = 'mariadb://shop@db/shop'\ndurable_marks = true";
     assert_eq!(
         complaint(text, &[]),
-        "setting `store.durable_marks` (outbox.toml, line 3) does not apply to MySQL; remove it"
+        "setting `store.durable_settles` (outbox.toml, line 3) does not apply to MySQL; remove it"
     );
 }
 

@@ -79,7 +79,7 @@ async fn wake(source: &Source, rows: u64) {
         && let Some(wake_ups) = store.wake_ups()
     {
         // A hint that is lost costs a little time.
-        let _ = wake_ups.ring().await;
+        let _ = wake_ups.notify().await;
     }
 }
 

@@ -128,6 +128,12 @@ impl Envelope {
         Ok(())
     }
 
+    /// The bytes of its payload and headers, by which memory is bounded.
+    #[must_use]
+    pub fn content_bytes(&self) -> usize {
+        self.payload.as_bytes().len() + self.headers.bytes()
+    }
+
     /// The payload that it carries.
     #[must_use]
     pub fn payload(&self) -> &Payload {

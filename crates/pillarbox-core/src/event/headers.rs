@@ -65,6 +65,11 @@ impl Headers {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// The bytes of all names and values.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.iter().map(|(name, value)| name.len() + value.len()).sum()
+    }
+
     /// The JSON object kept in the table's `headers` column; `None` when there are no headers.
     #[must_use]
     pub fn to_json(&self) -> Option<String> {
@@ -84,15 +89,14 @@ impl Headers {
     }
 
     pub(crate) fn check(&self) -> Result<(), InvalidEvent> {
-        let mut bytes = 0;
         for (name, value) in &self.0 {
             if name.is_empty() {
                 return Err(InvalidEvent::new("headers", "has an empty name", "give every header a name"));
             }
             limits::check_no_nul("headers", name)?;
             limits::check_no_nul("headers", value)?;
-            bytes += name.len() + value.len();
         }
+        let bytes = self.bytes();
         if bytes > limits::HEADER_BYTES {
             let problem = format!("take {bytes} bytes, over the limit of {}", limits::HEADER_BYTES);
             return Err(InvalidEvent::new("headers", problem, "move the data into the payload"));

@@ -277,13 +277,13 @@ impl Delivery {
     ///   partition when this handler has ended, and no sooner. If the handler succeeds, that is recorded; if it fails, no
     ///   attempt is counted, and the other node delivers the event.
     #[must_use]
-    pub fn is_cancelled(&self) -> bool {
+    pub fn should_stop(&self) -> bool {
         self.deliverer.lost.is_cancelled()
     }
 
-    /// Waits until this node is to stop delivering it, as [`is_cancelled`](Self::is_cancelled) says. A long-running handler
+    /// Waits until this node is to stop delivering it, as [`should_stop`](Self::should_stop) says. A long-running handler
     /// selects on this to end early with an error.
-    pub async fn cancelled(&self) {
+    pub async fn stop_requested(&self) {
         self.deliverer.lost.cancelled().await;
     }
 }

@@ -42,7 +42,7 @@ pub enum HandlerErrorKind {
     /// Another delivery after this time; no attempt is counted.
     Deferred(Duration),
     /// As `Deferred`, but only this process has to wait.
-    NotHere(Duration),
+    DeferredOnThisNode(Duration),
     /// No destination is known for the event.
     Unroutable(Duration),
     /// None: the event goes DEAD.
@@ -70,7 +70,7 @@ impl HandlerError {
     /// As [`deferred`](Self::deferred), where only this process may be cut off: in mode `multi_node` another node may deliver the
     /// event at once, and this one does not take it again before `delay` is over. In other modes both are the same.
     pub fn defer_on_this_node(delay: Duration, error: impl Into<BoxError>) -> Self {
-        Self::of(HandlerErrorKind::NotHere(delay), error)
+        Self::of(HandlerErrorKind::DeferredOnThisNode(delay), error)
     }
 
     /// Nobody takes the event, as if it had no handler: for handlers that pass events on. It is tried again after `delay`, since a
@@ -146,7 +146,7 @@ impl HandlerError {
     /// True if no attempt is counted because no event is to blame.
     #[must_use]
     pub fn is_deferred(&self) -> bool {
-        matches!(self.kind, HandlerErrorKind::Deferred(_) | HandlerErrorKind::NotHere(_))
+        matches!(self.kind, HandlerErrorKind::Deferred(_) | HandlerErrorKind::DeferredOnThisNode(_))
     }
 
     /// True if nobody takes the event.
@@ -159,7 +159,7 @@ impl HandlerError {
     #[must_use]
     pub fn node_backoff(&self) -> Option<Duration> {
         match self.kind {
-            HandlerErrorKind::NotHere(delay) => Some(delay),
+            HandlerErrorKind::DeferredOnThisNode(delay) => Some(delay),
             _ => None,
         }
     }

@@ -69,5 +69,5 @@ impl FromStr for Mode {
 
 /// A mode of a later release, or a typing error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown mode `{0}`")]
+#[error("unknown mode `{0}`; use single_node, multi_node, partitioned or ordered")]
 pub struct UnknownMode(String);

@@ -12,7 +12,7 @@ pub const JOIN: &str = "register the node";
 /// [`Store::acquire`](super::Store::acquire).
 pub const ACQUIRE: &str = "acquire ownership";
 /// [`Store::share`](super::Store::share).
-pub const SHARE: &str = "share the partitions out";
+pub const SHARE: &str = "rebalance the partitions";
 /// [`Store::renew`](super::Store::renew).
 pub const RENEW: &str = "renew the lease";
 /// [`Store::leave`](super::Store::leave).
@@ -45,7 +45,7 @@ pub const BEGIN_ATTEMPT: &str = "announce an attempt";
 pub const SETTLE: &str = "settle events";
 /// [`Store::interventions`](super::Store::interventions).
 pub const INTERVENTIONS: &str = "look for changes by operators";
-/// [`WakeUps::ring`](super::WakeUps::ring).
+/// [`WakeUps::notify`](super::WakeUps::notify).
 pub const WAKE: &str = "wake other nodes";
 /// [`WakeUps::listen`](super::WakeUps::listen).
 pub const LISTEN: &str = "listen for other nodes";

@@ -22,8 +22,7 @@ pub fn missing_tables(names: &[String]) -> String {
 #[must_use]
 pub fn lost(names: &[String]) -> String {
     format!(
-        "missing: {}, though the tables are of the version that has them; restore what was lost, or make it by its statements, which \
-         `pillarbox migrate --print` prints",
+        "missing: {}, which this version of the tables includes; restore it, or create it with the statements that `pillarbox migrate --print` prints",
         names.join(", ")
     )
 }
@@ -45,8 +44,8 @@ pub fn in_use(table: &TableName, others: &str) -> String {
 #[must_use]
 pub(crate) fn other_mode(node: &str, its_mode: &str, mode: Mode) -> String {
     format!(
-        "node `{node}` runs in mode `{its_mode}` on this table, beside which mode `{mode}` cannot run; stop it, or start this node \
-         in mode `{its_mode}`"
+        "node `{node}` delivers from this table in mode `{its_mode}`, and all nodes have to run in the same mode; stop it, or start \
+         this node in mode `{its_mode}` instead of `{mode}`"
     )
 }
 

@@ -4,26 +4,26 @@ use async_trait::async_trait;
 
 use crate::error::StoreError;
 
-/// Lets one process wake another through the database. A ring carries nothing, may be lost, and may be merged with
-/// others: it is a hint to look at the table.
+/// Lets one process wake another through the database. A notification carries nothing, may be lost, and may be merged with
+/// others: it is a hint to read the table.
 #[async_trait]
 pub trait WakeUps: fmt::Debug + Send + Sync {
     /// Wakes whoever listens on this table, in any process.
     ///
     /// # Behavior
-    /// - `a_ring_wakes_every_listener`
-    async fn ring(&self) -> Result<(), StoreError>;
+    /// - `a_notification_wakes_every_listener`
+    async fn notify(&self) -> Result<(), StoreError>;
 
     /// Listens, on a connection of its own.
     async fn listen(&self) -> Result<Box<dyn Listener>, StoreError>;
 }
 
-/// An open ear. Dropping it closes it.
+/// A subscription to notifications. Dropping it ends it.
 #[async_trait]
 pub trait Listener: fmt::Debug + Send {
-    /// Waits for the next ring; rings since the last call count as one.
+    /// Waits for the next notification; those since the last call count as one.
     ///
     /// # Errors
-    /// When the connection is lost; listen anew then, and look at the table, since rings may have been missed.
-    async fn rung(&mut self) -> Result<(), StoreError>;
+    /// When the connection is lost; listen anew then, and read the table, since notifications may have been missed.
+    async fn notified(&mut self) -> Result<(), StoreError>;
 }

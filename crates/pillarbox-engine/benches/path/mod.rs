@@ -86,7 +86,7 @@ impl Table {
 
     /// Delivers the backlog to a handler that does nothing, and records that it is done. Returns the table, so that
     /// freeing it is not measured.
-    pub(crate) fn drain<K: kind::Deliverer>(
+    pub(crate) fn drain<K: kind::DeliveringMode>(
         self,
         outbox: impl FnOnce(MemoryStore) -> OutboxBuilder<K>,
         events: u32,
@@ -120,7 +120,7 @@ impl Table {
     }
 }
 
-async fn start<K: kind::Deliverer>(outbox: OutboxBuilder<K>, events: u32) -> (Outbox, Arc<Calls>) {
+async fn start<K: kind::DeliveringMode>(outbox: OutboxBuilder<K>, events: u32) -> (Outbox, Arc<Calls>) {
     let calls = Arc::new(Calls { left: AtomicU32::new(events), all: Notify::new() });
     let noted = Arc::clone(&calls);
     let handler = move |_: Delivery| {

@@ -84,7 +84,7 @@ impl Operators {
             // The next look makes up for it.
             Err(error) => {
                 if !was_failing {
-                    tracing::warn!(%error, "what operators have paused cannot be read, and is delivered meanwhile; trying again");
+                    tracing::warn!(%error, "operator pauses cannot be read; events of paused types and handlers are delivered until they can; trying again");
                 }
                 return;
             }

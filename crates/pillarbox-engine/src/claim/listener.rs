@@ -17,7 +17,7 @@ pub(crate) async fn listen(wake_ups: &dyn WakeUps, poll_schedule: &PollSchedule,
             // Something may have been rung while nobody was listening.
             poll_schedule.wake_for_any();
             loop {
-                listener.rung().await?;
+                listener.notified().await?;
                 poll_schedule.wake_for_any();
             }
         }
@@ -25,7 +25,7 @@ pub(crate) async fn listen(wake_ups: &dyn WakeUps, poll_schedule: &PollSchedule,
         if let Err(error) = lost
             && pause.is_first()
         {
-            tracing::warn!(%error, "other nodes cannot wake this one; it looks at its interval");
+            tracing::warn!(%error, "wake-ups cannot be received; this node polls at its interval");
         }
         tokio::time::sleep(pause.next(random)).await;
     }

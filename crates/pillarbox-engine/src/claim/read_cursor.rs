@@ -132,7 +132,7 @@ impl ReadCursor {
 
     /// A fetch of `asked`, begun at `began`, has brought these rows.
     pub(super) fn answered(&mut self, asked: Limits, rows: &[FetchedRow], began: Instant) {
-        let returned = Limits { rows: rows.len(), bytes: rows.iter().map(FetchedRow::payload_bytes).sum() };
+        let returned = Limits { rows: rows.len(), bytes: rows.iter().map(FetchedRow::content_bytes).sum() };
         self.size.answered(asked, returned, began.elapsed());
     }
 

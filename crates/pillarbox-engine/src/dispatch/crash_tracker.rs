@@ -67,7 +67,7 @@ impl CrashTracker {
             return;
         }
         if let Err(error) = self.store.release(&tenure.node, rows).await {
-            tracing::warn!(%error, events = rows.len(), "announced attempts cannot be taken back and may count as crashed");
+            tracing::warn!(%error, events = rows.len(), "attempts that were announced cannot be cleared; if this process dies they count as failed");
         }
     }
 

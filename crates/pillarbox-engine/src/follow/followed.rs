@@ -167,6 +167,20 @@ impl Followed {
         }
     }
 
+    /// The database is another one than before, such as a replica that took over: it may not have yet, or not any more, what was seen in the other.
+    /// So an event that is missing in it is not known to be gone.
+    pub(super) fn forget(&self) {
+        for entry in self.state.lock().entries.values() {
+            entry.progress.send_if_modified(|told| {
+                let was_pending = told.progress == Progress::Pending;
+                if was_pending {
+                    told.progress = Progress::Unseen;
+                }
+                was_pending
+            });
+        }
+    }
+
     /// Nobody asks any more: those who wait are told so.
     pub(super) fn close(&self) {
         let mut state = self.state.lock();

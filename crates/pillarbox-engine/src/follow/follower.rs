@@ -32,6 +32,7 @@ impl Follower {
 
     async fn look(&self) {
         let mut pause = Pause::default();
+        let mut changes = self.store.history().changes;
         loop {
             let due = self.followed.due().await;
             let began = Instant::now();
@@ -39,6 +40,10 @@ impl Follower {
                 Ok(rows) => {
                     if pause.end() {
                         tracing::info!("the states of the events that are waited for can be read again");
+                    }
+                    let before = std::mem::replace(&mut changes, self.store.history().changes);
+                    if before != changes {
+                        self.followed.forget();
                     }
                     self.followed.tell(&due, rows);
                     // At most half of the time is spent on asking, however slow the database and however many wait.

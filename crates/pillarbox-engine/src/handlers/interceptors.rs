@@ -71,8 +71,12 @@ impl Interceptors {
             let after = AssertUnwindSafe(async { interceptor.after(delivery, ended).await }).catch_unwind();
             match after.await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(error, id = %delivery.id(), "an interceptor failed after the handler"),
-                Err(_panic) => tracing::error!(id = %delivery.id(), "an interceptor panicked after the handler"),
+                Ok(Err(error)) => {
+                    tracing::warn!(event_id = delivery.id().as_str(), error, "an interceptor failed after the handler")
+                }
+                Err(_panic) => {
+                    tracing::error!(event_id = delivery.id().as_str(), "an interceptor panicked after the handler")
+                }
             }
         }
     }

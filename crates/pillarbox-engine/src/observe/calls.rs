@@ -135,7 +135,7 @@ impl Calls {
         }
         for (row, events, age) in slow.iter().take(MAX_NAMED) {
             tracing::warn!(
-                id = %row.event.id(),
+                event_id = row.event.id().as_str(),
                 seq = row.seq,
                 event_type = row.event.event_type(),
                 handler = row.handler.as_deref(),

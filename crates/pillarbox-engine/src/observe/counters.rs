@@ -88,7 +88,7 @@ impl Counters {
     }
 }
 
-/// The totals of an outbox since it was started, and the events that it holds now. Each number but `payload_bytes` counts
+/// The totals of an outbox since it was started, and the events that it holds now. Each number but `content_bytes` counts
 /// events of this process, and `refused` verdicts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -121,6 +121,6 @@ pub struct Stats {
     pub cold_depth: usize,
     /// In memory altogether: queued, running or waiting to be recorded.
     pub held: usize,
-    /// Payload bytes of the events that wait or are being handled.
-    pub payload_bytes: usize,
+    /// Bytes of the payloads and headers of the events that wait or are being handled.
+    pub content_bytes: usize,
 }

@@ -197,7 +197,8 @@ impl Line {
     fn log(self) {
         let Self { consequence, events, failed } = self;
         let Failed { seq, id, event_type, handler, trace_id, attempt, next_attempt_in, error } = failed;
-        let (id, event_type) = (id.as_ref().map(EventId::as_str), Some(&*event_type).filter(|name| !name.is_empty()));
+        let (event_id, event_type) =
+            (id.as_ref().map(EventId::as_str), Some(&*event_type).filter(|name| !name.is_empty()));
         let (handler, next_attempt_in) = (handler.as_deref(), next_attempt_in.map(tracing::field::debug));
         let trace_id = trace_id.as_deref();
         // With several events, the one that is shown is the first of them.
@@ -205,7 +206,7 @@ impl Line {
         if consequence == Consequence::Dead {
             tracing::error!(
                 events,
-                id,
+                event_id,
                 seq,
                 event_type,
                 handler,
@@ -218,7 +219,7 @@ impl Line {
         } else {
             tracing::warn!(
                 events,
-                id,
+                event_id,
                 seq,
                 event_type,
                 handler,

@@ -81,7 +81,7 @@ pub enum Problem {
     /// The partitions could not be shared out with the other nodes. It is tried again.
     CannotShare,
     /// What operators have paused, cancelled or want to be tried now could not be read. It is tried again; meanwhile paused events are delivered.
-    CannotNotice,
+    CannotReadPauses,
     /// Every worker is in a call that has been running for longer than
     /// [`slow_after`](crate::config::DispatchConfig::slow_after), a minute by default: no other event is delivered meanwhile. The
     /// log names handler, event type and id of each such call.
@@ -116,7 +116,7 @@ impl Health {
             (settle, Problem::CannotSettle),
             (renewal, Problem::CannotRenew),
             (share, Problem::CannotShare),
-            (notice, Problem::CannotNotice),
+            (notice, Problem::CannotReadPauses),
         ];
         let states = states.map(|(each, problem)| (LoopHealth::state(each), problem));
         let [_, (look, _), (settle, _), (renewal, _), ..] = &states;
@@ -196,7 +196,7 @@ impl fmt::Display for Problem {
             Self::CannotSettle => "cannot record verdicts",
             Self::CannotRenew => "cannot renew the lease",
             Self::CannotShare => "cannot share partitions",
-            Self::CannotNotice => "cannot read what operators have paused",
+            Self::CannotReadPauses => "cannot read what operators have paused",
             Self::Stalled => "all workers are in slow calls",
             Self::Unanswered => "has had no answer of the database for longer than a lease",
             Self::Stuck => "stuck",

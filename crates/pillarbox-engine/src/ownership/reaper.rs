@@ -62,7 +62,7 @@ impl Reaper {
                 }
                 Err(error) => {
                     if pause.is_first() {
-                        tracing::warn!(%error, "what dead nodes left cannot be freed; trying again");
+                        tracing::warn!(%error, "rows of dead nodes cannot be reclaimed; trying again");
                     }
                     Instant::now() + pause.next(&*self.random)
                 }
@@ -76,7 +76,7 @@ impl Reaper {
 
     fn tell(&self, found: &Reclaimed) {
         if found.freed > 0 {
-            tracing::info!(events = found.freed, node = %self.node, "freed what a dead node held");
+            tracing::info!(events = found.freed, node = %self.node, "reclaimed the rows of a dead node");
             self.poll_schedule.wake_for_any();
         }
     }

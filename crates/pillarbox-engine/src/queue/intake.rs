@@ -186,9 +186,9 @@ impl Intake {
     }
 
     /// Payload bytes of the events that wait or run.
-    pub(crate) fn payload_bytes(&self) -> usize {
+    pub(crate) fn content_bytes(&self) -> usize {
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
-        term.as_ref().map_or(0, |open| open.queue.payload_bytes())
+        term.as_ref().map_or(0, |open| open.queue.content_bytes())
     }
 
     pub(crate) fn depths(&self) -> (usize, usize) {

@@ -69,7 +69,7 @@ impl Notifier {
         let mut pause = Pause::default();
         loop {
             self.wait().await;
-            match wake_ups.ring().await {
+            match wake_ups.notify().await {
                 Ok(()) => {
                     if pause.end() {
                         tracing::info!("other nodes are woken again");
@@ -78,7 +78,7 @@ impl Notifier {
                 }
                 Err(error) => {
                     if pause.is_first() {
-                        tracing::warn!(%error, "other nodes cannot be woken; they find the events at their next look");
+                        tracing::warn!(%error, "other nodes cannot be woken; they find the events at their next poll");
                     }
                     tokio::time::sleep(pause.next(random)).await;
                 }

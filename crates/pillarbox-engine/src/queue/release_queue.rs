@@ -83,7 +83,7 @@ impl ReleaseQueue {
                 }
                 Err(error) => {
                     if pause.is_first() {
-                        tracing::warn!(%error, "what this node does not deliver now cannot be given back; trying again");
+                        tracing::warn!(%error, "claimed rows that this node does not deliver now cannot be released; trying again");
                     }
                     tokio::time::sleep(pause.next(random)).await;
                 }

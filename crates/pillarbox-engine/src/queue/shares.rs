@@ -175,7 +175,7 @@ impl Shares {
     }
 
     /// Payload bytes in memory.
-    pub(crate) fn payload_bytes(&self) -> usize {
+    pub(crate) fn content_bytes(&self) -> usize {
         self.all.bytes.load(Relaxed)
     }
 
@@ -319,7 +319,7 @@ pub(crate) struct Charge {
 impl Charge {
     /// Of an event of the cold queue, or, if it does not count there, of the hot one.
     pub(super) fn new(shares: &Arc<Shares>, account: Class, row: &Row, waits: bool) -> Self {
-        let bytes = row.event.payload().as_bytes().len();
+        let bytes = row.event.content_bytes();
         let charge = Self { shares: Arc::clone(shares), account, bytes, waits, runs: false };
         for load in charge.loads() {
             load.bytes.fetch_add(bytes, Relaxed);

@@ -58,10 +58,10 @@ impl WorkQueue {
     }
 
     /// Payload bytes of the events that wait or run.
-    pub(crate) fn payload_bytes(&self) -> usize {
+    pub(crate) fn content_bytes(&self) -> usize {
         match self {
-            Self::Ready(ready) => ready.shares().payload_bytes(),
-            Self::Keyed(keyed) => keyed.shares().payload_bytes(),
+            Self::Ready(ready) => ready.shares().content_bytes(),
+            Self::Keyed(keyed) => keyed.shares().content_bytes(),
         }
     }
 

@@ -14,7 +14,7 @@ use pillarbox_core::write::WriterHook;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use super::kind::{Any, Deliverer, Ordered, Parallel, Partitioned, Remembering, WriterOnly};
+use super::kind::{Any, DeliveringMode, HotPathMode, Ordered, Parallel, Partitioned, WriterOnly};
 use super::outbox::Writing;
 use super::supervisor::{Handling, Supervisor};
 use super::{Config, FailingHead, FailingKey, Mode, Outbox, PurgeConfig, Shared, TypePause};
@@ -250,7 +250,7 @@ fn purger_of_all(shared: &Shared, purge: &PurgeConfig, random: &Arc<dyn Random>)
     })
 }
 
-impl<K: Deliverer> OutboxBuilder<K> {
+impl<K: DeliveringMode> OutboxBuilder<K> {
     /// Registers the handler of a typed event: `async fn(Payload)` or `async fn(Payload, Delivery)`.
     pub fn handle<S, H: EventHandler<S>>(self, handler: H) -> Self {
         self.add(on(handler))
@@ -325,7 +325,7 @@ impl<K: Deliverer> OutboxBuilder<K> {
         self.set(|config| config.dispatch.cold_capacity = events)
     }
 
-    /// Bytes of payload in memory, of events that wait and of events that are being handled. Default 64 MiB.
+    /// Bytes of payloads and headers in memory, of events that wait and of events that are being handled. Default 64 MiB.
     pub fn payload_memory(self, bytes: usize) -> Self {
         self.set(|config| config.dispatch.payload_memory = bytes)
     }
@@ -404,7 +404,7 @@ impl<K: Deliverer> OutboxBuilder<K> {
     }
 
     /// The time that queued and running events may take to finish at shutdown. In mode `partitioned`, also the time that a handler may
-    /// run while another node waits for its partition before it is [told](pillarbox_core::handle::Delivery::cancelled). Default 5 s.
+    /// run while another node waits for its partition before it is [told](pillarbox_core::handle::Delivery::stop_requested). Default 5 s.
     pub fn drain_timeout(self, timeout: Duration) -> Self {
         self.set(|config| config.shutdown.drain_timeout = timeout)
     }
@@ -463,7 +463,7 @@ impl<K: Parallel> OutboxBuilder<K> {
     }
 }
 
-impl<K: Remembering> OutboxBuilder<K> {
+impl<K: HotPathMode> OutboxBuilder<K> {
     /// Events waiting in memory after their commit. Default 2000.
     pub fn hot_capacity(self, events: usize) -> Self {
         self.set(|config| config.dispatch.hot_capacity = events)

@@ -274,7 +274,7 @@ impl Outbox {
             let error = StoreError::new(StoreErrorKind::Unavailable, operation::BACKLOG, message);
             Err(error.at(self.store().info().address.clone()))
         })?;
-        tracing::info!(complete = left.is_complete(), %left, "the outbox was drained");
+        tracing::info!(complete = left.is_complete(), %left, "the drain has ended");
         Ok(left)
     }
 

@@ -34,26 +34,26 @@ pub enum WriterOnly {}
 pub enum Any {}
 
 /// A mode that delivers, or may.
-pub trait Deliverer: sealed::Sealed {}
+pub trait DeliveringMode: sealed::Sealed {}
 
 /// A mode that handles several events at once.
-pub trait Parallel: Deliverer {}
+pub trait Parallel: DeliveringMode {}
 
-impl Deliverer for SingleNode {}
-impl Deliverer for MultiNode {}
-impl Deliverer for Partitioned {}
-impl Deliverer for Ordered {}
-impl Deliverer for Any {}
+impl DeliveringMode for SingleNode {}
+impl DeliveringMode for MultiNode {}
+impl DeliveringMode for Partitioned {}
+impl DeliveringMode for Ordered {}
+impl DeliveringMode for Any {}
 impl Parallel for SingleNode {}
 impl Parallel for MultiNode {}
 impl Parallel for Partitioned {}
 impl Parallel for Any {}
 
 /// A mode that delivers from memory.
-pub trait Remembering: Parallel {}
+pub trait HotPathMode: Parallel {}
 
-impl Remembering for SingleNode {}
-impl Remembering for MultiNode {}
+impl HotPathMode for SingleNode {}
+impl HotPathMode for MultiNode {}
 
 mod sealed {
     pub trait Sealed {}

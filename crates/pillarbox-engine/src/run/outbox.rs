@@ -341,7 +341,7 @@ impl Outbox {
     /// What operators have paused, as this process last knew: less than two seconds ago while it delivers something, and otherwise at the
     /// last reading of its gauges. [`pauses`](Self::pauses) asks the database.
     #[must_use]
-    pub fn paused(&self) -> Vec<Pause> {
+    pub fn known_pauses(&self) -> Vec<Pause> {
         self.shared.intake.pauses.list()
     }
 
@@ -412,8 +412,8 @@ impl Outbox {
     pub fn stats(&self) -> Stats {
         let Shared { intake, telemetry, .. } = &*self.shared;
         let (hot_depth, cold_depth) = intake.depths();
-        let (held, payload_bytes) = (intake.in_memory(), intake.payload_bytes());
-        Stats { hot_depth, cold_depth, held, payload_bytes, ..telemetry.counters.snapshot() }
+        let (held, content_bytes) = (intake.in_memory(), intake.content_bytes());
+        Stats { hot_depth, cold_depth, held, content_bytes, ..telemetry.counters.snapshot() }
     }
 
     /// The health of this outbox: the progress of its tasks, and its problems. It asks no database and never waits.

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use pillarbox_core::clock::Random;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
@@ -22,7 +23,7 @@ use crate::tenure::{Standing, Tenure};
 const START_TRIES: u32 = 12;
 
 /// The time that leaving may take when the database does not answer. Without it the lease just ends by itself.
-const LEAVE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The life of a node: join, wait for its turn, serve a term, and after a lost lease join anew, until it is told to stop.
 #[derive(Debug)]
@@ -102,7 +103,7 @@ impl Supervisor {
                     break Membership { interventions, ..membership };
                 }
                 Err(error) if error.kind() == StoreErrorKind::Contention && tries < START_TRIES => {
-                    tracing::warn!(%error, tries, most = START_TRIES, "the start waits for the lock of the nodes; trying again");
+                    tracing::warn!(%error, tries, max_tries = START_TRIES, "the start waits for a lock on the node table that another process holds; trying again");
                     tries += 1;
                     tokio::time::sleep(pause.next(&*self.random)).await;
                 }
@@ -157,14 +158,35 @@ impl Supervisor {
         // Nobody waits longer than this runs.
         let _opened = self.opened.clone().drop_guard();
         let mut membership = Some((first, acquired));
+        let mut pause = Pause::default();
         while let Some((member, acquired)) = membership {
+            let began = Instant::now();
             self.live(&member, acquired).await;
             self.leave(&member.node).await;
             self.role.send_replace(Role::Joining);
-            let rejoined = self.stop.run_until_cancelled(self.rejoin()).await;
+            let rejoined = self
+                .stop
+                .run_until_cancelled(async {
+                    self.rest(&member.node, began.elapsed(), &mut pause).await;
+                    self.rejoin().await
+                })
+                .await;
             membership = rejoined.map(|member| (Membership { has_lost_a_lease: true, ..member }, None));
         }
         self.role.send_replace(Role::Stopped);
+    }
+
+    /// Waits before the node joins anew, if it was a member for less than a second: then what one statement writes is not there for the next one, as
+    /// behind a proxy that sends reads to a replica, or where the file of a database was replaced.
+    async fn rest(&self, node: &NodeId, was_member_for: Duration, pause: &mut Pause) {
+        if was_member_for >= Duration::from_secs(1) {
+            pause.end();
+            return;
+        }
+        if pause.is_first() {
+            tracing::warn!(%node, "a node was no member any more as soon as it had joined; do all statements reach the same database? Trying again");
+        }
+        tokio::time::sleep(pause.next(&*self.random)).await;
     }
 
     /// One incarnation: ends when it is told to stop or its lease is lost.
@@ -247,7 +269,7 @@ impl Supervisor {
             };
             let wait = match answer {
                 Ok(Acquired::Owner { epoch, unclean }) => {
-                    tracing::info!(node = %member.node, epoch, unclean, mode = %self.mode, "this node delivers");
+                    tracing::info!(node = %member.node, epoch, previous_owner_died = unclean, mode = %self.mode, "this node delivers");
                     let interventions = match interventions {
                         Some(interventions) => interventions,
                         None => self.interventions().await,

@@ -146,7 +146,10 @@ impl<'a> Term<'a> {
         let (drained, ()) = tokio::join!(drain, withdraw);
         if !drained {
             let queued = self.in_flight.abandon();
-            tracing::info!(queued, "time is up for what is queued and running; it is left to the next owner");
+            tracing::info!(
+                queued,
+                "the drain timeout has passed; queued and running events are left to the next owner"
+            );
             self.signals.abandon.cancel();
             if timeout(LAST_TASKS, self.deliverers.wait()).await.is_err() {
                 tracing::warn!("a handler blocks its thread; it is no longer waited for");
@@ -184,7 +187,7 @@ impl<'a> Term<'a> {
         match timeout(LAST_SETTLE, self.supervisor.shared.store.release(&self.tenure.node, &held)).await {
             Ok(Ok(())) => tracing::info!(events = held.len(), "gave back what was not delivered"),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "what was not delivered could not be given back; it is freed by others");
+                tracing::warn!(%error, "claimed rows could not be released; other nodes reclaim them when this node's lease ends");
             }
             Err(_elapsed) => tracing::warn!("giving back what was not delivered took too long; it is freed by others"),
         }

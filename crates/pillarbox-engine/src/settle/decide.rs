@@ -78,7 +78,7 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
         Attempt::Ended(Ok(Outcome::Dead(reason))) => given_up(attempts, &reason, FailureReason::NotRetryable),
         Attempt::Ended(Err(error)) => match error.kind() {
             HandlerErrorKind::Unrecoverable => given_up(attempts, &error.text(), FailureReason::NotRetryable),
-            HandlerErrorKind::Deferred(delay) | HandlerErrorKind::NotHere(delay) => {
+            HandlerErrorKind::Deferred(delay) | HandlerErrorKind::DeferredOnThisNode(delay) => {
                 let error = Some(clean_error(&error.text()));
                 Change::Retry { attempts, delay: delay.min(MAX_DELAY), error }.into()
             }

@@ -137,8 +137,11 @@ impl Settler {
                 answers => Err(answers),
             }
         };
+        let before = self.history.clone();
         let (Ok(answers) | Err(answers)) = self.telemetry.loops.settle.ask(both).await;
         self.answered(one, answers.0, false).await;
+        // Recording the first part anew may have taken until after a restart, which concerns the second part as well.
+        self.history = before;
         self.answered(other, answers.1, false).await;
     }
 
@@ -274,8 +277,8 @@ impl Settler {
         if let Some(events) = self.complaints.unrecordable.report(1) {
             let RowId { seq, event_id, handler } = row;
             tracing::error!(
-                events, seq, %event_id, handler = handler.as_deref(), %error,
-                "the database refuses verdicts; their events are delivered again in a minute"
+                events, event_id = event_id.as_str(), seq, handler = handler.as_deref(), %error,
+                "the database refuses to record the results of events; their handlers are called again in a minute"
             );
         }
         if self.in_flight.is_quarantine_full() {

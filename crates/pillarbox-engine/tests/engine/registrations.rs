@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use pillarbox_core::clock::{Clock, Timestamp};
+use pillarbox_core::error::BoxError;
 use pillarbox_core::event::codecs::Json;
 use pillarbox_core::event::{Envelope, Event};
 use pillarbox_core::handle::{Delivery, Failure, Outcome};
 use pillarbox_core::retry::Retry;
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_engine::handlers::{Events, Unroutable, on_batch, on_type};
 use pillarbox_engine::run::{Config, FailingHead, FailingKey, Mode, Outbox, Role, SingleNode};
 use pillarbox_memory::MemoryStore;
@@ -316,4 +318,49 @@ async fn a_writer_that_is_switched_off_purges_nothing() {
     assert_eq!((off.counts().await.expect("counts").new, switched_off.stats().purged), (1, 0));
     switched_off.shutdown().await;
     switched_on.shutdown().await;
+}
+
+/// A clock that is decades behind.
+#[derive(Debug)]
+struct Behind;
+
+impl Clock for Behind {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(1_000_000_000_000_000)
+    }
+}
+
+/// An event from memory is new, whatever the clock of this host says: it stamps events, and gives none up.
+#[tokio::test]
+async fn an_event_from_memory_is_not_too_old_for_a_handler() -> Result<(), BoxError> {
+    let store = MemoryStore::new();
+    store.migrate().await?;
+    let outbox = Outbox::single_node(store.clone())
+        .clock(Behind)
+        .handle_type("test.known", handler)
+        .unroutable(Unroutable::Park(Duration::from_millis(5)))
+        .unroutable_dead_after(Duration::from_millis(50))
+        .start()
+        .await?;
+    let write = async || -> Result<(), BoxError> {
+        let mut tx = outbox.begin(&store).await?;
+        outbox.write(&mut tx, Envelope::json("test.unknown", "{}")?).await?;
+        tx.commit().await?;
+        Ok(())
+    };
+    // The process has to have met the type for as long as an event may wait.
+    write().await?;
+    while outbox.stats().dead < 1 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let before = outbox.stats();
+    write().await?;
+    while outbox.stats().dead < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let after = outbox.stats();
+    assert_eq!(after.hot, before.hot + 1, "it came from memory");
+    assert!(after.deferred > before.deferred, "it was parked before it was given up: {after:?}");
+    outbox.shutdown().await;
+    Ok(())
 }

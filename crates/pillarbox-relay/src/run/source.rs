@@ -213,7 +213,7 @@ impl Deliverer {
         match start_unless(Box::pin(setup.start()), until).await {
             Ok(Some(outbox)) => {
                 let info = store.info();
-                tracing::info!(address = info.address, table = info.table, "delivers from a database");
+                tracing::info!(address = info.address, table = info.table, "the source delivers");
                 Ok(Some((store, outbox)))
             }
             Ok(None) => {
@@ -260,7 +260,7 @@ impl Deliverer {
             State::Waiting { problem } => SourceHealth::Waiting { problem: problem.clone() },
             State::Started { store, outbox } => {
                 let report = SourceReport::started(name, store.info(), outbox.health(), routes);
-                return SourceReport { paused: outbox.paused(), ..report };
+                return SourceReport { paused: outbox.known_pauses(), ..report };
             }
         };
         SourceReport { name, address: String::new(), table: String::new(), health, routes, paused: Vec::new() }

@@ -223,7 +223,12 @@ impl Inner {
         };
         if is_first {
             let event_type = event.event_type();
-            tracing::warn!(event_type, event_id = %event.id(), ?unrouted, "no route takes events of a type; said once for each type");
+            tracing::warn!(
+                event_type,
+                event_id = event.id().as_str(),
+                ?unrouted,
+                "no route takes events of a type; said once for each type"
+            );
         }
         let problem = || {
             let (event_type, aggregate_type) = (event.event_type(), event.aggregate_type());

@@ -167,7 +167,7 @@ impl FromStr for Part {
 impl Field {
     /// The value that an event has; `None` if it has no such thing.
     fn of<'a>(&self, event: &'a Delivery) -> Option<&'a str> {
-        match self {
+        let value = match self {
             Self::EventId => Some(event.id().as_str()),
             Self::EventType => Some(event.event_type()),
             Self::AggregateType => Some(event.aggregate_type()),
@@ -175,7 +175,9 @@ impl Field {
             Self::TenantId => event.tenant_id(),
             Self::Key => event.key(),
             Self::Header(name) => event.headers().get(name),
-        }
+        };
+        // Writers in SQL may write an empty text for none, and the template would mean another target without it.
+        value.filter(|value| !value.is_empty())
     }
 
     /// True for names that programs give, `order.placed`, where parts are meant to be parts. Whatever comes from data is one.
@@ -214,8 +216,10 @@ mod tests {
 
     /// An event without a tenant.
     fn order() -> Delivery {
-        let event =
-            Envelope::builder("order.placed").aggregate("shop.order/v1", "../a.b?c=100%").header("region", "eu");
+        let event = Envelope::builder("order.placed")
+            .aggregate("shop.order/v1", "../a.b?c=100%")
+            .header("region", "eu")
+            .header("empty", "");
         let event = event.payload_json("{}").build().expect("valid");
         Delivery::detached(Row::fresh(&NewRow::new(event), 1, Timestamp::from_micros(0)))
     }
@@ -233,6 +237,7 @@ mod tests {
             ("{event_type}", "order.placed"),
             ("{header:region}/{tenant_id|none}", "eu/none"),
             ("{tenant_id|}x", "x"),
+            ("{header:empty|none}/x", "none/x"),
             ("{{literally}}", "{literally}"),
             ("{{{event_type}}}", "{order.placed}"),
         ] {

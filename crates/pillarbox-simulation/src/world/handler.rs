@@ -96,7 +96,7 @@ impl Hands {
             if chance.one_in(2) {
                 tokio::select! {
                     () = stall => {}
-                    () = delivery.cancelled() => {}
+                    () = delivery.stop_requested() => {}
                 }
             } else {
                 stall.await;

@@ -227,9 +227,9 @@ impl Link {
 
 #[async_trait]
 impl WakeUps for Link {
-    async fn ring(&self) -> Result<(), StoreError> {
+    async fn notify(&self) -> Result<(), StoreError> {
         let store = self.database.store.clone();
-        self.call(operation::WAKE, None, async move { WakeUps::ring(&store).await }).await
+        self.call(operation::WAKE, None, async move { WakeUps::notify(&store).await }).await
     }
 
     async fn listen(&self) -> Result<Box<dyn Listener>, StoreError> {
@@ -254,8 +254,8 @@ struct Ear {
 
 #[async_trait]
 impl Listener for Ear {
-    async fn rung(&mut self) -> Result<(), StoreError> {
-        self.listener.rung().await?;
+    async fn notified(&mut self) -> Result<(), StoreError> {
+        self.listener.notified().await?;
         if self.wire.is_cut() || !self.database.is_up() || self.database.connections() != self.connections {
             return Err(StoreError::new(StoreErrorKind::Unavailable, operation::LISTEN, "the connection is gone"));
         }

@@ -182,10 +182,17 @@ pub(super) async fn fetch_leaves_no_gap_at_the_limit_of_bytes<H: Harness>(db: &D
     Ok(())
 }
 
-/// Events with payloads of so many thousand bytes, which compress well.
+/// Events of so many thousand bytes, which compress well. They are the payload, or of every other one of 10 the headers.
 pub(super) fn of_kilobytes(sizes: &[usize]) -> Result<Vec<Envelope>, BoxError> {
-    let payload = |size: &usize| format!("\"{}\"", "x".repeat(size * 1000 - 2));
-    sizes.iter().map(|size| Ok(Envelope::json("test.large", payload(size))?)).collect()
+    let event = |(place, size): (usize, &usize)| {
+        let bytes = "x".repeat(size * 1000 - 2);
+        let event = Envelope::builder("test.large");
+        if place % 2 == 1 && *size == 10 {
+            return event.header("h", bytes).payload_json("1").build();
+        }
+        event.payload_json(format!("\"{bytes}\"")).build()
+    };
+    Ok(sizes.iter().enumerate().map(event).collect::<Result<_, _>>()?)
 }
 
 /// Neither kind of row, nor both together, exceed the limit.

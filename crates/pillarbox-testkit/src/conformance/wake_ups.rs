@@ -8,7 +8,7 @@ use crate::run::{Db, Outcome};
 
 /// Every process that listens hears a ring, the one that rings included, whether it was waiting at that moment or looks
 /// later; and hears the next one too.
-pub(super) async fn a_ring_wakes_every_listener<H: Harness>(db: &Db<H>) -> Outcome {
+pub(super) async fn a_notification_wakes_every_listener<H: Harness>(db: &Db<H>) -> Outcome {
     let stores = [db.store(), db.connect().await?, db.connect().await?];
     let mut listeners = Vec::new();
     for store in &stores {
@@ -18,17 +18,17 @@ pub(super) async fn a_ring_wakes_every_listener<H: Harness>(db: &Db<H>) -> Outco
         // Nothing has rung yet, or all rings have been heard, so those who wait now do wait.
         let mut waiting = JoinSet::new();
         for mut listener in listeners.drain(1..) {
-            waiting.spawn(async move { listener.rung().await.map(|()| listener) });
+            waiting.spawn(async move { listener.notified().await.map(|()| listener) });
         }
         let early = timeout(Duration::from_millis(50), waiting.join_next()).await;
         assert!(early.is_err(), "round {round}: somebody was woken by nobody");
-        ringing.wake_ups().ok_or("the store declares that it can wake others")?.ring().await?;
+        ringing.wake_ups().ok_or("the store declares that it can wake others")?.notify().await?;
         // A ring that nobody hears makes the suite run out of patience here.
         for woken in waiting.join_all().await {
             listeners.push(woken?);
         }
         if let Some(first) = listeners.first_mut() {
-            first.rung().await?;
+            first.notified().await?;
         }
     }
     Ok(())

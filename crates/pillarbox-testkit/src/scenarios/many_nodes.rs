@@ -297,7 +297,7 @@ pub(super) async fn what_two_guards_hold_for_the_same_room_is_left_to_others<H: 
 pub(super) async fn losses_of_a_lease_count_no_attempt<H: Harness>(db: &Db<H>, leaving: Fault) -> Outcome {
     let slow = Recorder::around(async |delivery: Delivery| {
         tokio::select! {
-            () = delivery.cancelled() => Err("told to stop"),
+            () = delivery.stop_requested() => Err("told to stop"),
             () = sleep(Duration::from_millis(1500)) => Ok(()),
         }
     });

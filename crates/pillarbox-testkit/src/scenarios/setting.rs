@@ -46,7 +46,7 @@ pub(super) fn eager(store: Arc<dyn Store>, recorder: &Recorder) -> Result<Single
 /// A handler that fails when it is told to stop, and does not end before.
 pub(super) fn stuck_until_told() -> Recorder {
     Recorder::around(async |delivery: Delivery| -> Result<(), &str> {
-        delivery.cancelled().await;
+        delivery.stop_requested().await;
         Err("told to stop")
     })
 }

@@ -135,7 +135,7 @@ async fn pauses_that_cannot_be_read_are_a_problem_until_they_can() {
     assert_problems(&outbox.health(), &[], true);
     insert(&inner, 0..1);
     sleep(LONG).await;
-    assert_problems(&outbox.health(), &[Problem::CannotNotice], true);
+    assert_problems(&outbox.health(), &[Problem::CannotReadPauses], true);
     store.set(Operation::Watch, Fault::None);
     sleep(SECOND * 10).await;
     assert_problems(&outbox.health(), &[], true);

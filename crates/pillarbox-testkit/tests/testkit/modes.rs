@@ -8,7 +8,7 @@ use pillarbox_core::handle::Delivery;
 use pillarbox_core::retry::FixedBackoff;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::Store;
-use pillarbox_engine::run::kind::Deliverer;
+use pillarbox_engine::run::kind::DeliveringMode;
 use pillarbox_engine::run::{Mode, Outbox, OutboxBuilder};
 use pillarbox_memory::MemoryStore;
 use pillarbox_testkit::{Recorder, TestOutbox};
@@ -41,7 +41,7 @@ fn calls(recorder: &Recorder) -> Vec<String> {
 }
 
 /// Without an order, an event that fails is tried again once the test lets the time pass.
-async fn retries_wait_for_the_clock<K: Deliverer>(
+async fn retries_wait_for_the_clock<K: DeliveringMode>(
     mode: Mode,
     build: impl Fn(MemoryStore) -> OutboxBuilder<K>,
 ) -> Outcome {

@@ -59,7 +59,7 @@ async fn a_lost_table_is_named_by_check_and_migration() {
             let error = answer.expect_err("another migration makes nothing");
             let text = error.to_string();
             assert_eq!(error.kind(), StoreErrorKind::Schema, "{text}");
-            assert!(text.contains("outbox_pause, though") && text.contains("--print"), "{text}");
+            assert!(text.contains("outbox_pause, which") && text.contains("--print"), "{text}");
         }
     })
     .await;

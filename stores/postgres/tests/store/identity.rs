@@ -95,8 +95,8 @@ async fn a_client_shows_its_certificate_or_brings_its_own_connector() {
         assert_eq!(store.counts().await.expect("counts").new, 0);
         // The connection that listens is beside the pool.
         let mut listener = store.listen().await.expect("listens");
-        store.ring().await.expect("rings");
-        listener.rung().await.expect("hears it");
+        store.notify().await.expect("rings");
+        listener.notified().await.expect("hears it");
         store.close().await;
     }
     let error = own.ca_file(file("ca.pem")).connect().await.expect_err("the connector knows its authorities");

@@ -158,6 +158,33 @@ async fn a_mixed_settle_is_one_transaction() {
     .await;
 }
 
+/// A writer in SQL may set its creation to a time before which there is none: it is found in its place like any other, and keeps none of them
+/// from being read.
+#[tokio::test]
+async fn a_due_row_that_was_created_at_the_beginning_of_time_is_promoted() {
+    with_db(async |db| {
+        let store = db.store().await;
+        db.execute(&format!(
+            "INSERT INTO {}.outbox_event (event_id, event_type, payload, created_at, available_at)
+             VALUES ('first', 't', '1', '4714-11-24 00:00:00+00 BC', '2000-01-01'), ('none', 't', '1', '-infinity', '2000-01-01'),
+                    ('late', 't', '1', '1999-01-01', '2000-01-01')",
+            db.schema
+        ))
+        .await;
+        let due = store.fetch(&fetch(100)).await.expect("fetches").rows;
+        assert_eq!((due.len(), due.iter().all(FetchedRow::is_timed)), (3, true));
+        let rows: Vec<_> = due.iter().map(FetchedRow::id).collect();
+        store.promote_due(&rows).await.expect("promotes");
+        let promoted = store.fetch(&fetch(100)).await.expect("fetches").rows;
+        assert_eq!(seqs(&promoted), [1, 2, 3]);
+        assert!(!promoted.iter().any(FetchedRow::is_timed), "they have their place in the order");
+        for seq in 1..=3 {
+            assert_eq!(db.column("aside", seq).await.as_deref(), Some("0"), "the read point may have passed it");
+        }
+    })
+    .await;
+}
+
 /// A limit of one serves both kinds, and the excluded rows are left out of both.
 #[tokio::test]
 async fn a_fetch_shares_its_limit() {

@@ -153,7 +153,8 @@ async fn a_few_rows_that_wait_for_long_are_set_aside() {
         let store = db.store().await;
         let rows = format!(
             "INSERT INTO {}.outbox_event (event_id, event_type, payload, created_at)
-             SELECT i, 't', '1', now() - CASE WHEN i = 30000 THEN interval '0' ELSE interval '1 minute' END
+             SELECT i, 't', '1', CASE WHEN i = 20 THEN '4714-11-24 00:00:00+00 BC'
+                 ELSE now() - CASE WHEN i = 30000 THEN interval '0' ELSE interval '1 minute' END END
              FROM generate_series(1, 50000) i",
             db.schema
         );

@@ -41,7 +41,7 @@ async fn write_until(stop: &AtomicBool, outbox: &Outbox, pool: &Pool, failures: 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_crashes_under_load_loses_and_doubles_nothing() {
     let server = Server::start().await;
-    let options = PostgresOptions::parse(&server.url()).expect("a URL").durable_marks(true);
+    let options = PostgresOptions::parse(&server.url()).expect("a URL").durable_settles(true);
     let store = options.connect().await.expect("connects");
     store.migrate().await.expect("migrates");
     let recorder = Recorder::new();

@@ -34,14 +34,14 @@ async fn a_ring_reaches_whoever_means_the_same_table() {
         let mut ears = [open(&qualified).await, open(&by_path).await];
         let mut deaf = open(&elsewhere).await;
         for store in [&qualified, &by_path] {
-            wake_ups(store).ring().await.expect("rings");
+            wake_ups(store).notify().await.expect("rings");
             for ear in &mut ears {
-                ear.rung().await.expect("hears");
+                ear.notified().await.expect("hears");
             }
         }
-        assert!(deaf.rung().now_or_never().is_none(), "that was another table's");
-        wake_ups(&elsewhere).ring().await.expect("rings");
-        deaf.rung().await.expect("hears");
+        assert!(deaf.notified().now_or_never().is_none(), "that was another table's");
+        wake_ups(&elsewhere).notify().await.expect("rings");
+        deaf.notified().await.expect("hears");
     })
     .await;
 }
@@ -53,13 +53,13 @@ async fn a_lost_connection_is_an_error_and_can_be_replaced() {
         let mut ear = open(&store).await;
         let listeners = listeners(db).await;
         db.execute(&format!("SELECT pg_terminate_backend(pid) {listeners}")).await;
-        let error = ear.rung().await.expect_err("it is lost");
+        let error = ear.notified().await.expect_err("it is lost");
         assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
-        ear.rung().await.expect_err("it stays lost");
+        ear.notified().await.expect_err("it stays lost");
 
         let mut ear = open(&store).await;
-        wake_ups(&store).ring().await.expect("rings");
-        ear.rung().await.expect("hears");
+        wake_ups(&store).notify().await.expect("rings");
+        ear.notified().await.expect("hears");
         drop(ear);
         let none = async || db.text(&format!("SELECT count(*) {listeners}")).await.as_deref() == Some("0");
         eventually("dropping a listener closes its connection", none).await;
@@ -76,7 +76,7 @@ async fn nobody_listens_through_a_pooler_or_a_closed_store() {
         store.close().await;
         let error = wake_ups(&store).listen().await.expect_err("it is closed");
         assert!(error.to_string().contains("closed"), "{error}");
-        let error = wake_ups(&store).ring().await.expect_err("it is closed");
+        let error = wake_ups(&store).notify().await.expect_err("it is closed");
         assert!(error.to_string().contains("closed"), "{error}");
     })
     .await;

@@ -71,7 +71,7 @@ async fn what_was_lost_is_named_by_check_and_migration() {
             let error = answer.expect_err("another migration makes nothing");
             let text = error.to_string();
             assert_eq!(error.kind(), StoreErrorKind::Schema, "{text}");
-            assert!(text.contains(&format!("missing: {lost}, though")) && text.contains("--print"), "{text}");
+            assert!(text.contains(&format!("missing: {lost}, which")) && text.contains("--print"), "{text}");
         }
     }
 }

@@ -184,7 +184,7 @@ impl Worker {
             Ok(())
         };
         if let Err(broken) = limited("an interceptor", std::slice::from_ref(item), limit, slot, after).await {
-            tracing::warn!(id = %delivery.id(), error = %broken, "an interceptor failed after the handler");
+            tracing::warn!(event_id = delivery.id().as_str(), error = %broken, "an interceptor failed after the handler");
         }
     }
 
@@ -202,7 +202,7 @@ fn span(items: &[Item]) -> tracing::Span {
     let Some(Item { row, path, .. }) = items.first() else { return tracing::Span::none() };
     tracing::debug_span!(
         "handle",
-        event_id = %row.event.id(),
+        event_id = row.event.id().as_str(),
         event_type = row.event.event_type(),
         attempt = row.attempts.saturating_add(1),
         path = path.name(),

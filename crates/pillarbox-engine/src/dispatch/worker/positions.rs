@@ -45,8 +45,8 @@ impl Positions {
             // The event is delivered, whatever was said of it.
             Err(problem) => {
                 if let Some(events) = self.complaints.report(1) {
-                    let (id, event_type) = (row.event.id(), row.event.event_type());
-                    tracing::warn!(%id, event_type, events, %problem, "the position of a delivered event is not kept");
+                    let (event_id, event_type) = (row.event.id().as_str(), row.event.event_type());
+                    tracing::warn!(event_id, event_type, events, error = %problem, "the position of a delivered event is not kept");
                 }
                 Change::Done
             }

@@ -75,8 +75,14 @@ impl Worker {
     /// A handler's transaction was not committed, or its commit is unknown.
     fn unrecorded(&self, row: &Row, error: String) -> Attempt {
         if let Some(events) = self.completion.complaints.report(1) {
-            let (id, event_type) = (row.event.id(), row.event.event_type());
-            tracing::warn!(%id, event_type, events, error, "a handler's transaction was not committed; the event is handled again");
+            let (event_id, event_type) = (row.event.id().as_str(), row.event.event_type());
+            tracing::warn!(
+                event_id,
+                event_type,
+                events,
+                error,
+                "a handler's transaction was not committed; the event is handled again"
+            );
         }
         Attempt::Unrecorded(error)
     }
@@ -106,7 +112,11 @@ impl Worker {
                     Err(broken) => broken.to_string().into(),
                 };
                 if pause.is_first() {
-                    tracing::warn!(id = %item.row.event.id(), error, "a handler's transaction cannot be begun; trying again");
+                    tracing::warn!(
+                        event_id = item.row.event.id().as_str(),
+                        error,
+                        "a handler's transaction cannot be begun; trying again"
+                    );
                 }
                 self.ending.run_until_cancelled(tokio::time::sleep(pause.next(&*self.random))).await?;
             }

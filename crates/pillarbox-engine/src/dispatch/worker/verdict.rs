@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use pillarbox_core::handle::{BoxFuture, Delivery, Failure, Fallback, OnDead, Outcome};
+use pillarbox_core::handle::{BoxFuture, Delivery, Failure, Fallback, OnDead, Outcome, Path};
 use pillarbox_core::ownership::PriorAttempt;
 use pillarbox_core::retry::{ExponentialBackoff, Retry};
 use pillarbox_core::row::{Change, Verdict};
@@ -83,7 +83,8 @@ impl Worker {
     async fn decided(&self, item: &Item, registered: Option<&Registered>, attempt: Attempt, slot: &Slot) -> Verdict {
         let row = &item.row;
         let verdict = |change| verdict_on(row, change);
-        let waited = is_unroutable(&attempt) && self.unknown.is_over(row).await;
+        // One from memory was written a moment ago, and stamped by this host's clock.
+        let waited = is_unroutable(&attempt) && item.path != Path::Hot && self.unknown.is_over(row).await;
         let Decision { change, given_up } = self.decide(row, registered, attempt, waited);
         let (Change::Dead { attempts, error }, Some(reason)) = (&change, given_up) else {
             return verdict(change);
@@ -97,8 +98,13 @@ impl Worker {
         let (items, limit) = (std::slice::from_ref(item), self.limit(registered));
         if let Some(fallback) = registered.and_then(|registered| self.router.fallback(registered)) {
             let failure = Failure::new(attempts, error.clone(), reason);
-            let span =
-                || tracing::debug_span!("fallback", event_id = %row.event.id(), event_type = row.event.event_type());
+            let span = || {
+                tracing::debug_span!(
+                    "fallback",
+                    event_id = row.event.id().as_str(),
+                    event_type = row.event.event_type()
+                )
+            };
             let recovering = fall_back(fallback, self.delivery(item), failure);
             let recovering = self.interceptors.contexts.around(headers(), span, recovering);
             let recovered = limited("the fallback", items, limit, slot, async { Ok(recovering.await) }).await;
@@ -109,14 +115,15 @@ impl Worker {
         }
         if let Some(observer) = self.router.on_dead(registered) {
             let failure = Failure::new(attempts, error.clone(), reason);
-            let span =
-                || tracing::debug_span!("on_dead", event_id = %row.event.id(), event_type = row.event.event_type());
+            let span = || {
+                tracing::debug_span!("on_dead", event_id = row.event.id().as_str(), event_type = row.event.event_type())
+            };
             let observing = observe(observer, self.delivery(item), failure);
             let observing = self.interceptors.contexts.around(headers(), span, observing);
             let observed = limited("the on_dead observer", items, limit, slot, async { Ok(observing.await) }).await;
             if let Some(error) = observed.map_or_else(|broken| Some(broken.to_string()), Result::err) {
                 tracing::warn!(
-                    id = %row.event.id(),
+                    event_id = row.event.id().as_str(),
                     event_type = row.event.event_type(),
                     error,
                     "the on_dead observer failed; the event is DEAD all the same"

@@ -64,6 +64,27 @@ async fn what_nobody_waits_for_any_more_is_forgotten() -> Result<(), WaitError> 
     Ok(())
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_event_that_another_database_does_not_have_is_not_known_to_be_gone() -> Result<(), WaitError> {
+    let followed = Followed::new(false);
+    let mut waiter = followed.join(id("a"))?;
+    let due = followed.due().await;
+    followed.tell(&due, vec![row("a", None, Status::New, None)]);
+    assert_eq!(waiter.progress(), Progress::Pending);
+    // A replica that has received it and not replayed it yet.
+    followed.forget();
+    let due = followed.due().await;
+    followed.tell(&due, Vec::new());
+    assert_eq!(waiter.progress(), Progress::Unseen);
+    assert!(waiter.end().now_or_never().is_none());
+    let due = followed.due().await;
+    followed.tell(&due, vec![row("a", None, Status::New, None)]);
+    let due = followed.due().await;
+    followed.tell(&due, Vec::new());
+    assert_eq!(waiter.end().await?, EventEnd::Gone);
+    Ok(())
+}
+
 /// It may have read the event before an operator replayed it, and before whoever joined meanwhile has written it.
 #[tokio::test(start_paused = true)]
 async fn the_answer_of_a_statement_is_for_those_who_had_joined_before_it() -> Result<(), WaitError> {

@@ -111,7 +111,7 @@ pub(in crate::scenarios) async fn a_handler_longer_than_the_drain_keeps_its_part
         let (tells, waits) = (Arc::clone(&tells), Arc::clone(&waits));
         async move {
             if delivery.event_type() == "bad" {
-                delivery.cancelled().await;
+                delivery.stop_requested().await;
                 tells.add_permits(1);
                 drop(waits.acquire().await);
             }
@@ -158,7 +158,7 @@ pub(in crate::scenarios) async fn a_handler_that_ends_when_it_is_told_to_has_not
         let stays = delivery.event_type() == "bad" && stubborn.try_acquire().map(|permit| permit.forget()).is_ok();
         async move {
             if stays {
-                delivery.cancelled().await;
+                delivery.stop_requested().await;
                 return Err("told to stop");
             }
             Ok(())
