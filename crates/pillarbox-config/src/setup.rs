@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use pillarbox_core::clock::{Clock, Random};
 use pillarbox_core::context::ContextProvider;
-use pillarbox_core::handle::{EventHandler, Fallback, Interceptor, IntoHandler, OnDead, Route};
+use pillarbox_core::handle::{EventHandler, EventKind, Fallback, Interceptor, IntoHandler, OnDead};
 use pillarbox_core::retry::{Retry, RetryPolicy};
 use pillarbox_core::store::Store;
 use pillarbox_core::write::WriterHook;
@@ -54,8 +54,8 @@ impl Setup {
     }
 
     /// Registers the handler of events known by name: a pair of aggregate type and event type, or an event type alone.
-    pub fn handle_type<S>(self, route: impl Into<Route>, handler: impl IntoHandler<S>) -> Self {
-        self.with(|builder| builder.handle_type(route, handler))
+    pub fn handle_type<S>(self, event_kind: impl Into<EventKind>, handler: impl IntoHandler<S>) -> Self {
+        self.with(|builder| builder.handle_type(event_kind, handler))
     }
 
     /// Registers the handler of every event that has no handler of its own.

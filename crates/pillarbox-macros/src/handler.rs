@@ -117,22 +117,22 @@ impl Settings {
     ) -> TokenStream {
         let krate = self.krate();
         let handle = quote! { #krate::handle };
-        let route = self.event.as_ref().map(|event| match &self.aggregate {
+        let event_kind = self.event.as_ref().map(|event| match &self.aggregate {
             Some(aggregate) => quote! { (#aggregate, #event) },
             None => quote! { #event },
         });
         let on = match (self.kind(), &self.batch) {
             (Kind::Typed, _) => {
                 let (event, handler) = signature.typed(&handle, call);
-                quote! {{ let (route, read) = #event; #handle::on_type(route, #handle::part::typed(read, #handler)) }}
+                quote! {{ let (event_kind, read) = #event; #handle::on_type(event_kind, #handle::part::typed(read, #handler)) }}
             }
             (Kind::Batch, Some(batch)) => {
                 let handler = signature.batch(&handle, call);
-                quote! { #handle::on_batch(#route, #batch, #handle::part::batch(#handler)) }
+                quote! { #handle::on_batch(#event_kind, #batch, #handle::part::batch(#handler)) }
             }
             (_, _) => {
                 let handler = signature.named(&handle, call);
-                quote! { #handle::on_type(#route, #handle::part::handler(#handler)) }
+                quote! { #handle::on_type(#event_kind, #handle::part::handler(#handler)) }
             }
         };
         let name = self.name.as_ref().map(|name| quote! { .named(#name) });

@@ -187,9 +187,9 @@ pub mod write {
 /// Your code for an event type: what it is given, what it answers, how it is registered.
 pub mod handle {
     pub use pillarbox_core::handle::{
-        BatchHandler, Blocking, BoxFuture, Delivery, EventHandler, Failure, FailureReason, Fallback, Handler,
-        HandlerError, HandlerErrorKind, HandlerTransaction, InTransaction, Interceptor, IntoBatchHandler, IntoDecision,
-        IntoHandler, IntoObserved, IntoOutcome, OnDead, Outcome, Path, Route, blocking, in_transaction, shape,
+        BatchHandler, Blocking, BoxFuture, Delivery, EventHandler, EventKind, Failure, FailureReason, Fallback,
+        Handler, HandlerError, HandlerErrorKind, HandlerTransaction, InTransaction, Interceptor, IntoBatchHandler,
+        IntoDecision, IntoHandler, IntoObserved, IntoOutcome, OnDead, Outcome, Path, blocking, in_transaction, shape,
     };
     pub use pillarbox_engine::handlers::{
         Events, HandlerConfig, NotARate, Rate, Register, Registration, Unroutable, on, on_batch, on_type,

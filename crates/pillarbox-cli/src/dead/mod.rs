@@ -1,4 +1,4 @@
-//! The events that were given up: to look at, to deliver again, to throw away.
+//! The DEAD events, those that were given up: to list, replay and discard.
 
 mod list;
 pub(crate) mod show;

@@ -6,7 +6,7 @@ use tokio::task::AbortHandle;
 
 use super::into_handler::{DeliveryForm, EventForm, handler};
 use super::signature::{HandledEvent, PassedAs, Signature};
-use super::{AbandonedThreads, Delivery, Handler, HandlerError, IntoOutcome, Outcome, Route, shape};
+use super::{AbandonedThreads, Delivery, EventKind, Handler, HandlerError, IntoOutcome, Outcome, shape};
 use crate::event::Decode;
 
 /// Wraps a handler that is not async, so that it runs on a thread where blocking is allowed.
@@ -141,8 +141,8 @@ where
     P: HandledEvent<Codec: Decode<P>> + Send + 'static,
     R: IntoOutcome + Send + 'static,
 {
-    fn route() -> Route {
-        P::route()
+    fn event_kind() -> EventKind {
+        P::event_kind()
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {
@@ -161,8 +161,8 @@ where
     Delivery: PassedAs<D>,
     R: IntoOutcome + Send + 'static,
 {
-    fn route() -> Route {
-        P::route()
+    fn event_kind() -> EventKind {
+        P::event_kind()
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {

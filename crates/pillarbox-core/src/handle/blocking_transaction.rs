@@ -15,7 +15,7 @@ use super::transaction::{
     BegunTransaction, EventCompletion, Handling, InTransaction, ReadyToCommit, TransactionalHandler, commit, marked,
     refuse,
 };
-use super::{BoxFuture, Delivery, Handler, HandlerError, IntoOutcome, Outcome, Route, shape};
+use super::{BoxFuture, Delivery, EventKind, Handler, HandlerError, IntoOutcome, Outcome, shape};
 use crate::error::BoxError;
 use crate::event::Decode;
 use crate::write::{Begin, Finish, OpenTransactions, Statement, Synchronous, Transaction, now};
@@ -275,8 +275,8 @@ where
     P: HandledEvent<Codec: Decode<P>> + 'static,
     R: IntoOutcome + 'static,
 {
-    fn route() -> Route {
-        P::route()
+    fn event_kind() -> EventKind {
+        P::event_kind()
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {
@@ -301,8 +301,8 @@ where
     Delivery: PassedAs<A>,
     R: IntoOutcome + 'static,
 {
-    fn route() -> Route {
-        P::route()
+    fn event_kind() -> EventKind {
+        P::event_kind()
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {

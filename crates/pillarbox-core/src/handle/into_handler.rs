@@ -2,7 +2,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::signature::{Answer, Call, HandledEvent, PassedAs, Signature};
-use super::{BoxFuture, Delivery, Handler, HandlerError, IntoOutcome, Outcome, Route};
+use super::{BoxFuture, Delivery, EventKind, Handler, HandlerError, IntoOutcome, Outcome};
 use crate::event::Decode;
 
 /// The shapes a handler can have. They exist so that one trait can cover functions of different signatures; they are
@@ -57,16 +57,16 @@ impl<S, H: Signature<S, Form: DeliveryForm>> IntoHandler<S> for H {
     note = "in `in_transaction` the transaction of the driver is the last argument, by value: `async fn(Event, Delivery, Tx)`"
 )]
 pub trait EventHandler<Shape> {
-    /// The route of the events that it handles.
-    fn route() -> Route;
+    /// The kind of the events that it handles.
+    fn event_kind() -> EventKind;
 
     /// The engine's form of it.
     fn into_handler(self) -> Arc<dyn Handler>;
 }
 
 impl<S, H: Signature<S, Form: EventForm>> EventHandler<S> for H {
-    fn route() -> Route {
-        H::Form::route()
+    fn event_kind() -> EventKind {
+        H::Form::event_kind()
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {
@@ -92,8 +92,8 @@ pub trait DeliveryForm {
     note = "register it with `handle_type` or `handle_all`"
 )]
 pub trait EventForm {
-    /// The route of the events that it takes.
-    fn route() -> Route;
+    /// The kind of the events that it takes.
+    fn event_kind() -> EventKind;
 
     /// The engine's form of it.
     fn into_handler(self) -> Arc<dyn Handler>;
@@ -139,8 +139,8 @@ where
     P: HandledEvent<Codec: Decode<P>> + 'static,
     R: Answer<Answered: IntoOutcome> + Send + 'static,
 {
-    fn route() -> Route {
-        P::route()
+    fn event_kind() -> EventKind {
+        P::event_kind()
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {
@@ -156,8 +156,8 @@ where
     Delivery: PassedAs<D>,
     R: Answer<Answered: IntoOutcome> + Send + 'static,
 {
-    fn route() -> Route {
-        P::route()
+    fn event_kind() -> EventKind {
+        P::event_kind()
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {

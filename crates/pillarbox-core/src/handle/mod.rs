@@ -5,13 +5,13 @@ mod blocking;
 mod blocking_transaction;
 mod delivery;
 mod error;
+mod event_kind;
 mod fallback;
 mod interceptor;
 mod into_handler;
 mod outcome;
 #[doc(hidden)]
 pub mod part;
-mod route;
 mod signature;
 mod transaction;
 
@@ -19,11 +19,11 @@ pub use batch::{BatchHandler, IntoBatchHandler};
 pub use blocking::{Blocking, blocking};
 pub use delivery::{AbandonedThreads, DeliveringNode, Delivery, Path};
 pub use error::{HandlerError, HandlerErrorKind};
+pub use event_kind::EventKind;
 pub use fallback::{Failure, FailureReason, Fallback, IntoDecision, IntoObserved, OnDead};
 pub use interceptor::Interceptor;
 pub use into_handler::{EventHandler, IntoHandler, shape};
 pub use outcome::{IntoOutcome, Outcome};
-pub use route::Route;
 #[doc(hidden)]
 pub use transaction::{BegunTransaction, EventCompletion, Handling, ReadyToCommit, TransactionalHandler};
 pub use transaction::{Handled, HandlerTransaction, InTransaction, in_transaction};

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use super::batch::batch_handler;
 use super::into_handler::function_handler;
 use super::signature::{Answers, HandledEvent, PassedAs};
-use super::{BatchHandler, BoxFuture, Delivery, Handler, HandlerError, IntoOutcome, Outcome, Route};
+use super::{BatchHandler, BoxFuture, Delivery, EventKind, Handler, HandlerError, IntoOutcome, Outcome};
 use crate::event::Decode;
 
 /// The answer to one event.
@@ -22,8 +22,8 @@ pub struct EventPart<P>(PhantomData<fn() -> P>);
 
 /// An event that can be read.
 pub trait ReadPart<P> {
-    /// The route of the events.
-    fn route(&self) -> Route;
+    /// The kind of the events.
+    fn event_kind(&self) -> EventKind;
 
     /// Reads one.
     ///
@@ -33,8 +33,8 @@ pub trait ReadPart<P> {
 }
 
 impl<P: HandledEvent<Codec: Decode<P>>> ReadPart<P> for EventPart<P> {
-    fn route(&self) -> Route {
-        P::route()
+    fn event_kind(&self) -> EventKind {
+        P::event_kind()
     }
 
     fn read(&self, delivery: &Delivery) -> Result<P, HandlerError> {
@@ -42,13 +42,13 @@ impl<P: HandledEvent<Codec: Decode<P>>> ReadPart<P> for EventPart<P> {
     }
 }
 
-/// The route of the event that a handler takes, and how it is read.
+/// The kind of the event that a handler takes, and how it is read.
 #[must_use]
-pub fn event<P>() -> (Route, Read<P>)
+pub fn event<P>() -> (EventKind, Read<P>)
 where
     EventPart<P>: ReadPart<P>,
 {
-    (EventPart(PhantomData).route(), |delivery| EventPart(PhantomData).read(delivery))
+    (EventPart(PhantomData).event_kind(), |delivery| EventPart(PhantomData).read(delivery))
 }
 
 /// The handler that calls `call` with what `read` reads.

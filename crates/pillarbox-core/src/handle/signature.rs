@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::marker::PhantomData;
 
-use super::{Delivery, HandlerError, IntoOutcome, Outcome, Route, shape};
+use super::{Delivery, EventKind, HandlerError, IntoOutcome, Outcome, shape};
 use crate::event::{Decode, Event};
 
 /// A function, or a wrapped one, by the number of its arguments.
@@ -64,8 +64,8 @@ pub trait HandledEvent: Sized {
     /// The codec by which it is read.
     type Codec;
 
-    /// Its route.
-    fn route() -> Route;
+    /// Its kind.
+    fn event_kind() -> EventKind;
 
     /// Reads it.
     ///
@@ -80,8 +80,8 @@ pub trait HandledEvent: Sized {
 impl<P: Event> HandledEvent for P {
     type Codec = P::Codec;
 
-    fn route() -> Route {
-        Route::of::<P>()
+    fn event_kind() -> EventKind {
+        EventKind::of::<P>()
     }
 
     fn read(delivery: &Delivery) -> Result<Self, HandlerError>

@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::into_handler::{DeliveryForm, EventForm};
 use super::signature::{Answer, HandledEvent, PassedAs, Signature};
-use super::{BoxFuture, Delivery, Handler, HandlerError, IntoOutcome, Outcome, Route, shape};
+use super::{BoxFuture, Delivery, EventKind, Handler, HandlerError, IntoOutcome, Outcome, shape};
 use crate::error::BoxError;
 use crate::event::Decode;
 use crate::ownership::{Fence, NodeId};
@@ -396,8 +396,8 @@ where
     P: HandledEvent<Codec: Decode<P>> + 'static,
     R: Answer<Answered: IntoOutcome> + Send + 'static,
 {
-    fn route() -> Route {
-        P::route()
+    fn event_kind() -> EventKind {
+        P::event_kind()
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {
@@ -419,8 +419,8 @@ where
     Delivery: PassedAs<D>,
     R: Answer<Answered: IntoOutcome> + Send + 'static,
 {
-    fn route() -> Route {
-        P::route()
+    fn event_kind() -> EventKind {
+        P::event_kind()
     }
 
     fn into_handler(self) -> Arc<dyn Handler> {

@@ -22,7 +22,7 @@ pub const CANCELLED: &str = "cancelled by an operator";
 /// left out, since some databases do not read it as one of 64 bits.
 pub const FIRST_PAGE: i64 = -i64::MAX;
 
-/// The calls of operators on a store: to look at it, to cancel pending events or try them now, to revive or throw away DEAD ones, to
+/// The calls of operators on a store: to look at it, to cancel pending events or try them now, to replay or discard DEAD ones, to
 /// purge old rows.
 ///
 /// No method needs ownership. Pending rows are touched by [`retry_now`](Self::retry_now), [`cancel`](Self::cancel) and a purge of

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::Route;
+use pillarbox_core::handle::EventKind;
 use pillarbox_core::hash::guarded::HashMap;
 use pillarbox_core::row::NewRow;
 
@@ -15,7 +15,7 @@ pub(crate) type Accepts = Arc<dyn Fn(&Envelope) -> bool + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Recipient {
     pub(crate) id: Option<Arc<str>>,
-    /// `None`: it gets a row of every event of its route.
+    /// `None`: it gets a row of every event of its kind.
     pub(crate) accepts: Option<Accepts>,
 }
 
@@ -38,25 +38,28 @@ type ByEventType = HashMap<Box<str>, Vec<Recipient>>;
 #[derive(Default)]
 pub(crate) struct FanOut {
     // As in the router, a look-up allocates nothing.
-    routes: HashMap<Box<str>, ByEventType>,
+    event_kinds: HashMap<Box<str>, ByEventType>,
     pub(crate) others: Option<Accepts>,
 }
 
 impl fmt::Debug for FanOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FanOut").field("routes", &self.routes).field("others", &self.others.is_some()).finish()
+        f.debug_struct("FanOut")
+            .field("event_kinds", &self.event_kinds)
+            .field("others", &self.others.is_some())
+            .finish()
     }
 }
 
 impl FanOut {
-    /// Adds a handler of a route.
-    pub(crate) fn add(&mut self, route: &Route, recipient: Recipient) -> Result<(), DuplicateHandler> {
-        let events = self.routes.entry(route.aggregate_type().into()).or_default();
-        let recipients = events.entry(route.event_type().into()).or_default();
+    /// Adds a handler of a kind.
+    pub(crate) fn add(&mut self, event_kind: &EventKind, recipient: Recipient) -> Result<(), DuplicateHandler> {
+        let events = self.event_kinds.entry(event_kind.aggregate_type().into()).or_default();
+        let recipients = events.entry(event_kind.event_type().into()).or_default();
         if let Some(id) = &recipient.id
             && recipients.iter().any(|other| other.id.as_ref() == Some(id))
         {
-            return Err(DuplicateHandler::same_name(route, id));
+            return Err(DuplicateHandler::same_name(event_kind, id));
         }
         recipients.push(recipient);
         Ok(())
@@ -82,7 +85,7 @@ impl FanOut {
     }
 
     fn recipients(&self, event: &Envelope) -> &[Recipient] {
-        let events = self.routes.get(event.aggregate_type());
+        let events = self.event_kinds.get(event.aggregate_type());
         events.and_then(|events| events.get(event.event_type())).map_or(&[], Vec::as_slice)
     }
 }
@@ -107,7 +110,7 @@ mod tests {
     fn an_event_is_a_row_for_each_handler_with_a_name() {
         let mut fan_out = FanOut::default();
         for id in ["mailer", "ledger"] {
-            fan_out.add(&Route::from(("order", "placed")), recipient(id, None)).expect("two names");
+            fan_out.add(&EventKind::from(("order", "placed")), recipient(id, None)).expect("two names");
         }
         let rows = fan_out.rows(vec![event("order", "sent"), event("order", "placed"), event("cart", "placed")]);
         assert_eq!(handlers(&rows), [None, Some("mailer"), Some("ledger"), None]);
@@ -118,11 +121,11 @@ mod tests {
     fn a_handler_gets_no_row_of_an_event_that_it_does_not_accept() {
         let tenant_a: Accepts = Arc::new(|event: &Envelope| event.tenant_id() == Some("a"));
         let mut fan_out = FanOut::default();
-        let route = Route::from("placed");
+        let event_kind = EventKind::from("placed");
         for recipient in [recipient("ledger", None), recipient("mailer", Some(tenant_a.clone()))] {
-            fan_out.add(&route, recipient).expect("two names");
+            fan_out.add(&event_kind, recipient).expect("two names");
         }
-        fan_out.add(&Route::from("paid"), recipient("mailer", Some(tenant_a))).expect("another route");
+        fan_out.add(&EventKind::from("paid"), recipient("mailer", Some(tenant_a))).expect("another kind");
         let of = |name: &str, tenant: &str| {
             Envelope::builder(name).tenant_id(tenant).payload_json("{}").build().expect("valid")
         };
@@ -136,8 +139,10 @@ mod tests {
     fn a_handler_without_a_name_gets_the_only_row_or_none() {
         let tenant_a = || -> Accepts { Arc::new(|event: &Envelope| event.tenant_id() == Some("a")) };
         let mut fan_out = FanOut { others: Some(tenant_a()), ..FanOut::default() };
-        fan_out.add(&Route::from("placed"), Recipient { id: None, accepts: Some(tenant_a()) }).expect("one handler");
-        fan_out.add(&Route::from("paid"), Recipient { id: None, accepts: None }).expect("one handler");
+        fan_out
+            .add(&EventKind::from("placed"), Recipient { id: None, accepts: Some(tenant_a()) })
+            .expect("one handler");
+        fan_out.add(&EventKind::from("paid"), Recipient { id: None, accepts: None }).expect("one handler");
         let of = |name: &str, tenant: &str| {
             Envelope::builder(name).tenant_id(tenant).payload_json("{}").build().expect("valid")
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::event::limits::{HANDLER_ID, check_text};
 use pillarbox_core::event::{Decode, Envelope, Event};
-use pillarbox_core::handle::{EventHandler, Fallback, IntoBatchHandler, IntoHandler, OnDead, Route};
+use pillarbox_core::handle::{EventHandler, EventKind, Fallback, IntoBatchHandler, IntoHandler, OnDead};
 use pillarbox_core::retry::Retry;
 
 use super::{HandlerConfig, Rate, Target};
@@ -38,7 +38,7 @@ use crate::handlers::Accepts;
 #[must_use = "it handles nothing until an outbox is given it"]
 pub struct Registration {
     /// `None`: every event that has no handler of its own.
-    pub(crate) route: Option<Route>,
+    pub(crate) event_kind: Option<EventKind>,
     pub(crate) id: Option<Arc<str>>,
     pub(crate) target: Target,
     pub(crate) config: HandlerConfig,
@@ -52,14 +52,14 @@ pub struct Registration {
 
 /// The handler of a typed event: `async fn(Payload)` or `async fn(Payload, Delivery)`.
 pub fn on<S, H: EventHandler<S>>(handler: H) -> Registration {
-    Registration::new(Some(H::route()), Target::One(handler.into_handler()))
+    Registration::new(Some(H::event_kind()), Target::One(handler.into_handler()))
 }
 
 /// The handler of events known by name: a pair of aggregate type and event type, `("order", "order.placed")`, or an event
 /// type alone for events that belong to no aggregate; or [`Events::Others`]. It is an `async fn(Delivery)` or a
 /// [`Handler`](pillarbox_core::handle::Handler).
 pub fn on_type<S>(events: impl Into<Events>, handler: impl IntoHandler<S>) -> Registration {
-    Registration::new(events.into().route(), Target::One(handler.into_handler()))
+    Registration::new(events.into().event_kind(), Target::One(handler.into_handler()))
 }
 
 /// A handler that takes many events at once: those that are waiting for it, 1 to `max` (at most 10,000), and never waits for more. It
@@ -79,7 +79,7 @@ pub fn on_type<S>(events: impl Into<Events>, handler: impl IntoHandler<S>) -> Re
 /// ```
 pub fn on_batch<R>(events: impl Into<Events>, max: usize, handler: impl IntoBatchHandler<R>) -> Registration {
     let target = Target::Batch { handler: handler.into_batch_handler(), max };
-    let mut registration = Registration::new(events.into().route(), target);
+    let mut registration = Registration::new(events.into().event_kind(), target);
     if !(1..=10_000).contains(&max) {
         registration.failure =
             Some(ConfigError::new("on_batch.max", format!("is {max}"), "set a number from 1 to 10000"));
@@ -91,30 +91,30 @@ pub fn on_batch<R>(events: impl Into<Events>, max: usize, handler: impl IntoBatc
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Events {
     /// Events of one aggregate type and event type.
-    Of(Route),
+    Of(EventKind),
     /// Every event that has no handler of its own.
     Others,
 }
 
 impl Events {
-    fn route(self) -> Option<Route> {
+    fn event_kind(self) -> Option<EventKind> {
         match self {
-            Self::Of(route) => Some(route),
+            Self::Of(event_kind) => Some(event_kind),
             Self::Others => None,
         }
     }
 }
 
-impl<R: Into<Route>> From<R> for Events {
-    fn from(route: R) -> Self {
-        Self::Of(route.into())
+impl<R: Into<EventKind>> From<R> for Events {
+    fn from(event_kind: R) -> Self {
+        Self::Of(event_kind.into())
     }
 }
 
 impl Registration {
-    fn new(route: Option<Route>, target: Target) -> Self {
+    fn new(event_kind: Option<EventKind>, target: Target) -> Self {
         Self {
-            route,
+            event_kind,
             id: None,
             target,
             config: HandlerConfig::default(),
@@ -133,7 +133,7 @@ impl Registration {
     /// unique among the handlers of its events.
     pub fn named(mut self, id: impl Into<Arc<str>>) -> Self {
         let id = id.into();
-        let named = if self.route.is_some() {
+        let named = if self.event_kind.is_some() {
             check_id(&id)
         } else {
             let problem = format!("names the handler of all other events `{id}`");
@@ -197,8 +197,8 @@ impl Registration {
         mut self,
         accepts: impl Fn(&E, &Envelope) -> bool + Send + Sync + 'static,
     ) -> Self {
-        if self.route.as_ref().is_some_and(|route| *route != Route::of::<E>()) {
-            let problem = format!("has a condition on {}, and takes others", Route::of::<E>());
+        if self.event_kind.as_ref().is_some_and(|event_kind| *event_kind != EventKind::of::<E>()) {
+            let problem = format!("has a condition on {}, and takes others", EventKind::of::<E>());
             let remedy = "give it a condition on the event that it takes";
             self.failure.get_or_insert(ConfigError::new("handler.accepts_event", problem, remedy));
         }
@@ -272,10 +272,10 @@ impl Registration {
         self
     }
 
-    /// The route of the events that it takes; `None` if it takes all that have no other handler.
+    /// The kind of the events that it takes; `None` if it takes all that have no other handler.
     #[must_use]
-    pub fn route(&self) -> Option<&Route> {
-        self.route.as_ref()
+    pub fn event_kind(&self) -> Option<&EventKind> {
+        self.event_kind.as_ref()
     }
 
     /// The name it was given.
@@ -286,7 +286,7 @@ impl Registration {
 
     /// Checks that its settings are valid together.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        if self.any && self.route.is_some() {
+        if self.any && self.event_kind.is_some() {
             let problem = "takes the events of one type, so it cannot take rows for any name";
             return Err(ConfigError::new(
                 "handler",
@@ -309,7 +309,7 @@ impl Registration {
 impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Registration");
-        debug.field("route", &self.route).field("id", &self.id).field("target", &self.target);
+        debug.field("event_kind", &self.event_kind).field("id", &self.id).field("target", &self.target);
         debug.field("config", &self.config).field("fallback", &self.fallback.is_some());
         debug.field("on_dead", &self.on_dead.is_some()).finish_non_exhaustive()
     }

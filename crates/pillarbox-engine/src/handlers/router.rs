@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pillarbox_core::handle::{BatchHandler, Delivery, Fallback, Handler, OnDead, Route};
+use pillarbox_core::handle::{BatchHandler, Delivery, EventKind, Fallback, Handler, OnDead};
 use pillarbox_core::hash::guarded::HashMap;
 use pillarbox_core::retry::{ErrorFilter, Retry};
 use pillarbox_core::store::Row;
@@ -21,20 +21,22 @@ impl DuplicateHandler {
         Self(format!("{what}; register one, and let it call both if both are wanted"))
     }
 
-    fn unnamed(route: &Route) -> Self {
-        Self(format!("two handlers are registered for {route}; register one, or give each a name if both are wanted"))
+    fn unnamed(event_kind: &EventKind) -> Self {
+        Self(format!(
+            "two handlers are registered for {event_kind}; register one, or give each a name if both are wanted"
+        ))
     }
 
-    pub(crate) fn same_name(route: &Route, id: &str) -> Self {
-        Self(format!("two handlers of {route} are named `{id}`; give each a name of its own"))
+    pub(crate) fn same_name(event_kind: &EventKind, id: &str) -> Self {
+        Self(format!("two handlers of {event_kind} are named `{id}`; give each a name of its own"))
     }
 
-    fn mixed(route: &Route) -> Self {
-        Self(format!("{route} has a handler with a name and one without; name both, or register only one of them"))
+    fn mixed(event_kind: &EventKind) -> Self {
+        Self(format!("{event_kind} has a handler with a name and one without; name both, or register only one of them"))
     }
 }
 
-/// The handler of a route, and how it wants its events.
+/// The handler of a kind, and how it wants its events.
 #[derive(Clone)]
 pub(crate) enum Target {
     /// One by one.
@@ -80,7 +82,7 @@ impl Registered {
     }
 }
 
-/// The handlers that take the events of a route: one without a name, which has all of them as they are, or some with names, each of
+/// The handlers that take the events of a kind: one without a name, which has all of them as they are, or some with names, each of
 /// which has a row of its own.
 type HandlerSet = Vec<(Option<Arc<str>>, Registered)>;
 
@@ -101,7 +103,7 @@ pub(crate) enum UnroutableReason {
 #[derive(Default)]
 pub(crate) struct Router {
     // By aggregate type, then event type: a look-up allocates nothing.
-    routes: HashMap<Box<str>, HashMap<Box<str>, HandlerSet>>,
+    event_kinds: HashMap<Box<str>, HashMap<Box<str>, HandlerSet>>,
     catch_all: Option<Registered>,
     /// True if `catch_all` takes rows for named handlers, too.
     takes_any: bool,
@@ -122,7 +124,7 @@ pub(crate) struct Router {
 impl Router {
     /// Adds a handler.
     pub(crate) fn add(&mut self, registration: Registration) -> Result<(), DuplicateHandler> {
-        let Registration { route, id, target, config, accepts, fallback, on_dead, any, .. } = registration;
+        let Registration { event_kind, id, target, config, accepts, fallback, on_dead, any, .. } = registration;
         let HandlerConfig { timeout, concurrency, rate, retry } = config;
         let limiter = Limiter::new(concurrency, rate).map(Arc::new);
         let lanes = match &target {
@@ -133,22 +135,22 @@ impl Router {
         let registered =
             Registered { number: self.handlers, target, retry, accepts, timeout, limiter, fallback, on_dead };
         (self.handlers, self.lanes) = (self.handlers + 1, self.lanes.saturating_add(lanes));
-        let Some(route) = route else {
+        let Some(event_kind) = event_kind else {
             if self.catch_all.is_some() {
                 return Err(DuplicateHandler::catch_all());
             }
             (self.catch_all, self.takes_any) = (Some(registered), any);
             return Ok(());
         };
-        let events = self.routes.entry(route.aggregate_type().into()).or_default();
-        let handlers = events.entry(route.event_type().into()).or_default();
+        let events = self.event_kinds.entry(event_kind.aggregate_type().into()).or_default();
+        let handlers = events.entry(event_kind.event_type().into()).or_default();
         match (handlers.first(), &id) {
             (Some((Some(_), _)), Some(id)) if handlers.iter().any(|(other, _)| other.as_ref() == Some(id)) => {
-                return Err(DuplicateHandler::same_name(&route, id));
+                return Err(DuplicateHandler::same_name(&event_kind, id));
             }
             (None, _) | (Some((Some(_), _)), Some(_)) => {}
-            (Some((None, _)), None) => return Err(DuplicateHandler::unnamed(&route)),
-            (Some(_), _) => return Err(DuplicateHandler::mixed(&route)),
+            (Some((None, _)), None) => return Err(DuplicateHandler::unnamed(&event_kind)),
+            (Some(_), _) => return Err(DuplicateHandler::mixed(&event_kind)),
         }
         handlers.push((id, registered));
         Ok(())
@@ -156,19 +158,19 @@ impl Router {
 
     /// Leaves the limit of attempts of every handler to the outbox.
     pub(crate) fn forget_limits(&mut self) {
-        let of_types = self.routes.values_mut().flat_map(HashMap::values_mut).flatten().map(|(_, one)| one);
+        let of_types = self.event_kinds.values_mut().flat_map(HashMap::values_mut).flatten().map(|(_, one)| one);
         of_types.chain(&mut self.catch_all).for_each(|one| one.retry.forget_limit());
     }
 
     /// True if no handler is registered at all.
     pub(crate) fn is_empty(&self) -> bool {
-        self.routes.is_empty() && self.catch_all.is_none()
+        self.event_kinds.is_empty() && self.catch_all.is_none()
     }
 
     /// The event types that handlers are registered for, with the names of their handlers, which may be none; a type of
     /// several aggregate types comes several times.
     pub(crate) fn event_types(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
-        self.routes.values().flatten().map(|(event_type, handlers)| {
+        self.event_kinds.values().flatten().map(|(event_type, handlers)| {
             (&**event_type, handlers.iter().filter_map(|(id, _)| id.as_deref()).collect())
         })
     }
@@ -178,18 +180,18 @@ impl Router {
         self.catch_all.as_ref().and_then(|one| one.accepts.clone())
     }
 
-    /// The handlers that are asked before an event of their type is written, or that have rows of their own, each with its route. Where the
+    /// The handlers that are asked before an event of their type is written, or that have rows of their own, each with its kind. Where the
     /// handler of all other events is asked, all of them: what they take is none of the others.
-    pub(crate) fn recipients(&self) -> impl Iterator<Item = (Route, Recipient)> {
+    pub(crate) fn recipients(&self) -> impl Iterator<Item = (EventKind, Recipient)> {
         let all = self.others_accept().is_some();
-        self.routes.iter().flat_map(move |(aggregate_type, events)| {
+        self.event_kinds.iter().flat_map(move |(aggregate_type, events)| {
             events.iter().flat_map(move |(event_type, handlers)| {
                 let is_asked = move |(id, registered): &&(Option<Arc<str>>, Registered)| {
                     id.is_some() || registered.accepts.is_some() || all
                 };
                 handlers.iter().filter(is_asked).map(move |(id, registered)| {
                     let recipient = Recipient { id: id.clone(), accepts: registered.accepts.clone() };
-                    (Route::new(&**aggregate_type, &**event_type), recipient)
+                    (EventKind::new(&**aggregate_type, &**event_type), recipient)
                 })
             })
         })
@@ -198,7 +200,7 @@ impl Router {
     /// The handler of a row.
     pub(crate) fn find(&self, row: &Row) -> Result<&Registered, UnroutableReason> {
         let handlers =
-            self.routes.get(row.event.aggregate_type()).and_then(|events| events.get(row.event.event_type()));
+            self.event_kinds.get(row.event.aggregate_type()).and_then(|events| events.get(row.event.event_type()));
         match (handlers, row.handler.as_deref()) {
             (Some(handlers), id) => {
                 let found = handlers.iter().find(|(other, _)| other.as_deref() == id).map(|(_, one)| one);
@@ -211,7 +213,7 @@ impl Router {
     }
 
     fn unknown(&self, row: &Row) -> UnroutableReason {
-        let known = self.routes.values().any(|events| events.contains_key(row.event.event_type()));
+        let known = self.event_kinds.values().any(|events| events.contains_key(row.event.event_type()));
         if known { UnroutableReason::OtherAggregate } else { UnroutableReason::Unknown }
     }
 
@@ -222,7 +224,7 @@ impl Router {
 
     /// True if a handler works in a transaction of its own.
     pub(crate) fn has_transactions(&self) -> bool {
-        let of_types = self.routes.values().flat_map(HashMap::values).flatten().map(|(_, one)| one);
+        let of_types = self.event_kinds.values().flat_map(HashMap::values).flatten().map(|(_, one)| one);
         of_types.chain(&self.catch_all).any(Registered::has_transactions)
     }
 
@@ -233,7 +235,7 @@ impl Router {
 
     /// The handlers that have limits, in the order of registration.
     pub(crate) fn limiters(&self) -> Vec<Limited<'_>> {
-        let of_types = self.routes.values().flatten().flat_map(|(event_type, handlers)| {
+        let of_types = self.event_kinds.values().flatten().flat_map(|(event_type, handlers)| {
             handlers.iter().map(move |(id, one)| (Some(&**event_type), id.as_deref(), one))
         });
         let all = of_types.chain(self.catch_all.as_ref().map(|one| (None, None, one)));
@@ -248,7 +250,7 @@ impl Router {
 
     /// True if events may go to different places, or be held back.
     pub(crate) fn may_differ(&self) -> bool {
-        let of_types = self.routes.values().flat_map(HashMap::values).flatten().map(|(_, one)| one);
+        let of_types = self.event_kinds.values().flat_map(HashMap::values).flatten().map(|(_, one)| one);
         self.handlers > 1
             || self.limited > 0
             || of_types.chain(&self.catch_all).any(|one| matches!(one.target, Target::Batch { .. }))
@@ -256,7 +258,7 @@ impl Router {
 
     /// True if all events of a row's type go to the place to which it goes itself.
     pub(crate) fn has_type_alone(&self, row: &Row, delivery: impl FnOnce() -> Delivery) -> bool {
-        let mut of_type = self.routes.values().filter_map(|events| events.get(row.event.event_type()));
+        let mut of_type = self.event_kinds.values().filter_map(|events| events.get(row.event.event_type()));
         let taker = match (of_type.next().map(Vec::as_slice), of_type.next(), &self.catch_all) {
             (Some([(None, one)]), None, None) => one,
             (None, _, Some(catch_all)) => catch_all,
@@ -286,7 +288,7 @@ impl Router {
 
 impl fmt::Debug for Router {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let routes = self.routes.values().map(HashMap::len).sum::<usize>();
-        write!(f, "Router({routes} routes, catch-all: {})", self.catch_all.is_some())
+        let event_kinds = self.event_kinds.values().map(HashMap::len).sum::<usize>();
+        write!(f, "Router({event_kinds} kinds of events, catch-all: {})", self.catch_all.is_some())
     }
 }

@@ -7,7 +7,7 @@ use crate::queue::Intake;
 /// Events replayed or discarded by one statement.
 const PAGE: usize = 500;
 
-/// The events that were given up: to look at, to deliver again, to throw away.
+/// The DEAD events, those that were given up: to list, replay and discard.
 ///
 /// Get it from a running [`Outbox`](crate::run::Outbox::dead_events), or from a store alone.
 ///

@@ -6,7 +6,7 @@ use pillarbox_core::clock::{Clock, Random, SystemClock, SystemRandom};
 use pillarbox_core::context::ContextProvider;
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::event::Stamp;
-use pillarbox_core::handle::{EventHandler, Fallback, Interceptor, IntoHandler, OnDead, Route};
+use pillarbox_core::handle::{EventHandler, EventKind, Fallback, Interceptor, IntoHandler, OnDead};
 use pillarbox_core::ownership::{Acquired, NodeName};
 use pillarbox_core::retry::{Retry, RetryPolicy};
 use pillarbox_core::store::{Purgeable, Store};
@@ -162,8 +162,8 @@ impl<K> OutboxBuilder<K> {
         let store = self.verify()?;
         // Each event is written once for each handler that will have it, wherever it is delivered.
         self.writing.fan_out.others = self.handling.router.others_accept();
-        for (route, recipient) in self.handling.router.recipients() {
-            self.writing.fan_out.add(&route, recipient)?;
+        for (event_kind, recipient) in self.handling.router.recipients() {
+            self.writing.fan_out.add(&event_kind, recipient)?;
         }
         let mode = self.mode.of_nodes().filter(|_| self.enabled);
         if mode.is_some() && self.handling.router.is_empty() {
@@ -258,8 +258,8 @@ impl<K: DeliveringMode> OutboxBuilder<K> {
 
     /// Registers the handler of events known by name: a pair of aggregate type and event type, `("order", "order.placed")`,
     /// or an event type alone for events that belong to no aggregate. It is an `async fn(Delivery)` or an object that implements [`Handler`](pillarbox_core::handle::Handler).
-    pub fn handle_type<S>(self, route: impl Into<Route>, handler: impl IntoHandler<S>) -> Self {
-        self.add(on_type(route, handler))
+    pub fn handle_type<S>(self, event_kind: impl Into<EventKind>, handler: impl IntoHandler<S>) -> Self {
+        self.add(on_type(event_kind, handler))
     }
 
     /// Registers the handler of every event that has no handler of its own.
@@ -499,11 +499,11 @@ impl OutboxBuilder<WriterOnly> {
     /// # use pillarbox_memory::MemoryStore;
     /// let writer = Outbox::writer_only(MemoryStore::new()).handled_by(("order", "order.placed"), ["mailer", "ledger"]);
     /// ```
-    pub fn handled_by<'a>(mut self, route: impl Into<Route>, ids: impl IntoIterator<Item = &'a str>) -> Self {
-        let route = route.into();
+    pub fn handled_by<'a>(mut self, event_kind: impl Into<EventKind>, ids: impl IntoIterator<Item = &'a str>) -> Self {
+        let event_kind = event_kind.into();
         for id in ids {
             if self.check(check_id(id)).is_some() {
-                let added = self.writing.fan_out.add(&route, Recipient { id: Some(id.into()), accepts: None });
+                let added = self.writing.fan_out.add(&event_kind, Recipient { id: Some(id.into()), accepts: None });
                 self.check(added);
             }
         }

@@ -318,7 +318,7 @@ impl Outbox {
         self.shared.writer.notify_committed(receipt);
     }
 
-    /// The events that were given up: to look at, to deliver again, to throw away.
+    /// The DEAD events, those that were given up: to list, replay and discard.
     ///
     /// Of an event whose handlers have names, an id stands for each of those that gave it up: see [`DeadEvents`].
     #[must_use]

@@ -1,9 +1,11 @@
 //! The question of a guard's commit: which of its rows are still there. It costs the database something, and is asked only where some may be gone.
 
 use std::future::ready;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
@@ -11,6 +13,7 @@ use pillarbox_core::store::RowId;
 use pillarbox_core::write::{Begin, Command, Connection, ConnectionId, Dialect, Finish, Insert, Lookup, Probe};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::{Memory, MemoryError, MemoryStore, MemoryTransaction};
+use tokio::task::yield_now;
 use tokio::time::sleep;
 
 /// The number of rows that each commit asked for.
@@ -31,8 +34,10 @@ impl<const B: bool> Connection<Asking> for Noting<B> {
         self.inner.dialect()
     }
 
-    fn insert(&mut self, insert: &Insert<'_>) -> impl Future<Output = Result<Vec<i64>, MemoryError>> + Send {
-        Connection::<Memory>::insert(&mut self.inner, insert)
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, MemoryError> {
+        // A driver waits for its database, and the write can be dropped meanwhile.
+        yield_now().await;
+        Connection::<Memory>::insert(&mut self.inner, insert).await
     }
 
     fn run(&mut self, command: &Command<'_>) -> impl Future<Output = Result<u64, MemoryError>> + Send {
@@ -93,6 +98,8 @@ enum Step {
     WriteWithin,
     /// A write on the guard fails.
     Fail,
+    /// A write on the guard is dropped half-way.
+    Drop,
 }
 
 /// Runs the steps, commits, and returns how many rows the commit asked for, and whether all events were to be delivered from memory.
@@ -115,6 +122,10 @@ async fn run<const B: bool>(steps: &[Step]) -> Result<(usize, bool), BoxError> {
             Step::Lend => guard.savepoint("a"),
             Step::Write => written += outbox.write(&mut guard, event()?).await?.len() as u64,
             Step::WriteWithin => written += outbox.write(&mut *guard, event()?).await?.len() as u64,
+            Step::Drop => {
+                let dropped = pin!(outbox.write(&mut guard, event()?)).now_or_never();
+                assert!(dropped.is_none(), "it waits for the database");
+            }
             Step::Fail => assert!(outbox.write(&mut guard, taken.clone()).await.is_err(), "its id is taken"),
         }
     }
@@ -127,7 +138,7 @@ async fn run<const B: bool>(steps: &[Step]) -> Result<(usize, bool), BoxError> {
 
 #[tokio::test]
 async fn a_commit_asks_for_the_rows_of_a_guard_only_if_some_may_be_gone() -> Result<(), BoxError> {
-    use Step::{Fail, Lend, Write, WriteWithin};
+    use Step::{Drop, Fail, Lend, Write, WriteWithin};
     // The rows asked for of a driver whose transactions are only borrowed, and of any other.
     for (steps, borrowed, any) in [
         (&[Write][..], 0, 1),
@@ -140,6 +151,8 @@ async fn a_commit_asks_for_the_rows_of_a_guard_only_if_some_may_be_gone() -> Res
         (&[WriteWithin, Write], 2, 2),
         (&[Write, Fail], 1, 1),
         (&[Fail, Write], 1, 1),
+        (&[Write, Drop], 1, 1),
+        (&[Drop, Write], 1, 1),
     ] {
         assert_eq!(run::<true>(steps).await?, (borrowed, true), "{steps:?}");
         assert_eq!(run::<false>(steps).await?, (any, true), "{steps:?}");
