@@ -7,7 +7,7 @@ use sea_orm::{
 };
 
 use crate::SeaOrm;
-use crate::insert::{COMMIT_MYSQL, ensure_open_sqlite};
+use crate::insert::{COMMIT_MYSQL, ended, is_open_sqlite};
 
 impl Begin<SeaOrm> for &DatabaseConnection {
     type Transaction = DatabaseTransaction;
@@ -84,21 +84,23 @@ async fn commit_and_chain(transaction: DatabaseTransaction, commit: &str) -> Res
 
 /// SQLite has no `COMMIT AND CHAIN`. Of the savepoints that sqlx, on which SeaORM runs, sets for nested transactions the first is there if one is open.
 async fn commit_sqlite(transaction: DatabaseTransaction) -> Result<(), DbErr> {
-    ensure_open_sqlite(&transaction).await?;
+    if !is_open_sqlite(&transaction).await? {
+        // The transaction that has asked stays open, so that SeaORM has one to roll back: it would count this one for ever.
+        return Err(ended());
+    }
     match transaction.execute_unprepared("RELEASE SAVEPOINT _sqlx_savepoint_1").await {
         Err(error) if error.to_string().contains("no such savepoint") => {}
         Err(error) => return Err(error),
-        Ok(_) => {
-            let is_nested = ensure_open_sqlite(&transaction).await.is_ok();
-            // For whoever ends the nested one, or SeaORM below.
-            transaction.execute_unprepared("SAVEPOINT _sqlx_savepoint_1").await?;
-            if is_nested {
-                let problem = "a nested transaction is open, so that nothing was committed; end nested transactions before this one";
-                return Err(DbErr::Custom(problem.to_owned()));
-            }
-            // sqlx takes this one for a nested one, as it does for ever once SQLite itself has ended a transaction of the connection: so this was
-            // the commit.
+        Ok(_) if is_open_sqlite(&transaction).await? => {
+            // Nothing is left to commit for whoever ends the nested one.
+            transaction.execute_unprepared("ROLLBACK; BEGIN; SAVEPOINT _sqlx_savepoint_1").await?;
+            let problem =
+                "a nested transaction is open, so that nothing was committed; end nested transactions before this one";
+            return Err(DbErr::Custom(problem.to_owned()));
         }
+        // sqlx takes this transaction for a nested one, as it does once SQLite itself has ended one of the connection. So this was the commit;
+        // SeaORM needs something to end.
+        Ok(_) => transaction.execute_unprepared("ROLLBACK; SAVEPOINT _sqlx_savepoint_1").await.map(drop)?,
     }
     transaction.commit().await
 }

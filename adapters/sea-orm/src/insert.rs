@@ -83,24 +83,29 @@ pub(crate) const COMMIT_MYSQL: &str = "SAVEPOINT pillarbox; RELEASE SAVEPOINT pi
 async fn ensure_open(transaction: &DatabaseTransaction) -> Result<(), DbErr> {
     match transaction.get_database_backend() {
         DbBackend::MySql => transaction.execute_unprepared(STILL_OPEN_MYSQL).await.map(drop),
-        DbBackend::Sqlite => ensure_open_sqlite(transaction).await,
+        DbBackend::Sqlite if !is_open_sqlite(transaction).await? => {
+            transaction.execute_unprepared("ROLLBACK").await?;
+            Err(ended())
+        }
         _ => Ok(()),
     }
 }
 
-/// SQLite ends a whole transaction by itself after some errors, such as a full disk, and SeaORM does not notice. Within a transaction `BEGIN` fails,
-/// and that is all it does.
-pub(crate) async fn ensure_open_sqlite(transaction: &DatabaseTransaction) -> Result<(), DbErr> {
+/// True if a transaction is open; if none was, one is now. SQLite ends a whole transaction by itself after some errors, such as a full disk, and SeaORM
+/// does not notice. Within a transaction `BEGIN` fails, and that is all it does.
+pub(crate) async fn is_open_sqlite(transaction: &DatabaseTransaction) -> Result<bool, DbErr> {
     match transaction.execute_unprepared("BEGIN").await {
-        Err(error) if error.to_string().contains("within a transaction") => Ok(()),
+        Err(error) if error.to_string().contains("within a transaction") => Ok(true),
         Err(error) => Err(error),
-        Ok(_) => {
-            transaction.execute_unprepared("ROLLBACK").await?;
-            Err(refused(
-                "the transaction is not open any more, after an error of that weight; nothing of it is written, begin a new one",
-            ))
-        }
+        Ok(_) => Ok(false),
     }
+}
+
+/// The error where SQLite has ended the transaction.
+pub(crate) fn ended() -> DbErr {
+    refused(
+        "the transaction is not open any more: a statement, or SQLite itself after an error, has ended it; begin a new one and repeat all of it",
+    )
 }
 
 async fn insert(transaction: &DatabaseTransaction, insert: &Insert<'_>) -> Result<Vec<i64>, DbErr> {

@@ -69,7 +69,7 @@ async fn ensure_open(connection: &mut SqliteConnection) -> Result<(), sqlx::Erro
         Err(error) => Err(error),
         Ok(_) => {
             connection.execute("ROLLBACK").await?;
-            let ended = "the transaction is not open any more, after an error of that weight; nothing of it is written, begin a new one";
+            let ended = "the transaction is not open any more: a statement, or SQLite itself after an error, has ended it; begin a new one and repeat all of it";
             Err(sqlx::Error::Protocol(ended.to_owned()))
         }
     }
@@ -101,7 +101,13 @@ impl Finish<Sqlx> for SqliteTransaction<'_> {
     /// SQLite itself refuses to commit where no transaction is open; but sqlx does not ask it where it knows of none, such as after a nested
     /// transaction that failed to begin, and says that it has committed.
     async fn commit_verified(mut self, probe: &Probe) -> Result<Vec<RowId>, sqlx::Error> {
-        ensure_open(&mut self).await?;
+        // Behind the rollbacks that were queued.
+        self.ping().await?;
+        if !self.is_in_transaction() {
+            return Err(sqlx::Error::Protocol(
+                "the transaction is not open any more; nothing was committed".to_owned(),
+            ));
+        }
         let found = match &probe.sql {
             None => Vec::new(),
             Some(sql) => row_ids(&self.fetch_all(sqlx::raw_sql(AssertSqlSafe(sql.clone()))).await?)?,

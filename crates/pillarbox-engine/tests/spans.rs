@@ -50,7 +50,7 @@ async fn spans_follow_an_event_at_debug_and_hold_no_payload() {
     {
         assert!(text.contains(span), "{span} in {text}");
     }
-    let handle = "handle{event_id=the-id event_type=\"order.placed\" attempt=1 path=\"hot\" events=1}: ";
+    let handle = "handle{event_id=\"the-id\" event_type=\"order.placed\" attempt=1 path=\"hot\" events=1}: ";
     assert!(text.lines().any(|line| line.contains(handle) && line.contains("the handler's own line")), "{text}");
     assert!(!text.contains("the secret") && !text.contains("hidden"), "{text}");
 

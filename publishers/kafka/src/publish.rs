@@ -141,7 +141,7 @@ impl Call {
         };
         Failure {
             error,
-            in_company: matches!(error::cause(code), Cause::TooLarge | Cause::Neighbour),
+            in_company: matches!(error::cause(code), Cause::TooLarge | Cause::Neighbour | Cause::Message),
             unfinished: false,
         }
     }

@@ -154,7 +154,7 @@ async fn no_level_shows_a_payload_or_a_password() {
         let running = start_logging(&file, "trace,lapin=trace,async_nats=trace", &log, &[]);
         shop.wait_until("status = 1", 4).await;
         // Spans are of level debug.
-        logged(&log, "handle{event_id=rabbitmq", 1).await;
+        logged(&log, "handle{event_id=\"rabbitmq", 1).await;
         stop(running).await
     };
     tokio::select! {

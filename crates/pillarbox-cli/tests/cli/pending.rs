@@ -116,7 +116,7 @@ async fn retry_makes_due_what_waits_for_a_time() {
 
     let asks = pending(&store, &["retry", "--all", "--tenant", "acme"]);
     assert_eq!(asks.code, Some(1));
-    assert!(asks.stderr.contains("whether to try 1 row now; pass --yes"), "{}", asks.stderr);
+    assert!(asks.stderr.contains("pass --yes to try 1 row now"), "{}", asks.stderr);
     let all = pending(&store, &["retry", "--all", "--tenant", "acme", "--yes"]);
     assert!(all.stdout.contains("1 row was made due now"), "{}", all.stdout);
     assert!(pending(&store, &["retry", "--all", "--state", "new"]).stdout.contains("0 rows were made due now"));
@@ -146,7 +146,7 @@ async fn cancel_ends_events_that_are_not_delivered_then() {
     assert!(again.stderr.contains("event `held` is CANCELLED, not pending"), "{}", again.stderr);
 
     let asks = pending(&store, &["cancel", "--all"]);
-    assert!(asks.stderr.contains("whether to cancel 3 rows: what is cancelled is not delivered"), "{}", asks.stderr);
+    assert!(asks.stderr.contains("pass --yes to cancel 3 rows: what is cancelled is not delivered"), "{}", asks.stderr);
     let all = pending(&store, &["cancel", "--all", "--event-type", "order.placed", "--yes", "--json"]).json();
     assert_eq!(all["cancelled"], 2);
     assert_eq!(ids(&pending(&store, &["list", "--json"]).json()), ["retrying"]);

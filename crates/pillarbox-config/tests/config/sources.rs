@@ -299,7 +299,7 @@ fn what_was_changed_in_code_is_refused_too_where_it_is_ignored() {
 
 #[test]
 fn what_the_database_would_ignore_is_refused() {
-    let text = "[store]\nurl = 'shop.db'\ndurable_marks = false";
+    let text = "[store]\nurl = 'shop.db'\ndurable_settles = false";
     assert_eq!(
         complaint(text, &[]),
         "setting `store.durable_settles` (outbox.toml, line 3) does not apply to SQLite; remove it"
@@ -309,7 +309,7 @@ fn what_the_database_would_ignore_is_refused() {
         complaint(text, &[]),
         "setting `store.busy_timeout` (outbox.toml, line 3) does not apply to PostgreSQL; remove it"
     );
-    let text = "[store]\nurl = 'mariadb://shop@db/shop'\ndurable_marks = true";
+    let text = "[store]\nurl = 'mariadb://shop@db/shop'\ndurable_settles = true";
     assert_eq!(
         complaint(text, &[]),
         "setting `store.durable_settles` (outbox.toml, line 3) does not apply to MySQL; remove it"

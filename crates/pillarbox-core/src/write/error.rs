@@ -33,7 +33,9 @@ pub enum WriteError<E: Error + 'static> {
         /// The id.
         id: EventId,
     },
-    /// The driver reported an error; in most databases the transaction can only be rolled back now.
+    /// The driver reported an error. On PostgreSQL the transaction can only be rolled back now; elsewhere it may go on, and is as it was before
+    /// the call, unless the database has rolled back all of it, as after a deadlock or with a full disk: then whatever is written or committed in it
+    /// fails as well.
     #[error("the events could not be inserted: {0}")]
     Database(#[source] E),
 }

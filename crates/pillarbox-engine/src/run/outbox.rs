@@ -269,11 +269,13 @@ impl Outbox {
         pin!(self.shared.writer.write(connection, event)).await
     }
 
-    /// Writes many events in the caller's transaction, with one statement, in the given order. An event with a unique key has a statement
-    /// of its own.
+    /// Writes many events in the caller's transaction, with as few statements as the database takes, mostly one, in the given order. An event
+    /// with a unique key has a statement of its own.
+    ///
+    /// Either all events are written or none. Where the future is dropped before its end, some of them may be in the transaction: roll it back.
     ///
     /// # Errors
-    /// As [`write`](Self::write). Either all events are written or none.
+    /// As [`write`](Self::write).
     pub async fn write_all<M, C: Connection<M>, E: IntoEnvelope>(
         &self,
         connection: &mut C,

@@ -39,11 +39,19 @@ enum Field {
 impl Template {
     /// Fills it in with values as they are; the error names what the event does not have.
     pub(crate) fn fill(&self, event: &Delivery) -> Result<Arc<str>, String> {
-        self.fill_target(event, TargetSyntax::Name)
+        self.fill_with(TargetSyntax::Name, |field| field.of(event))
     }
 
-    /// Fills in a target.
+    /// Fills in a target. An empty value is none there: writers in SQL may write it so, and without it the text around would mean another target.
     pub(crate) fn fill_target(&self, event: &Delivery, syntax: TargetSyntax) -> Result<Arc<str>, String> {
+        self.fill_with(syntax, |field| field.of(event).filter(|value| !value.is_empty()))
+    }
+
+    fn fill_with<'e>(
+        &self,
+        syntax: TargetSyntax,
+        value: impl Fn(&Field) -> Option<&'e str>,
+    ) -> Result<Arc<str>, String> {
         if self.parts.is_empty() {
             return Ok(Arc::clone(&self.text));
         }
@@ -51,7 +59,7 @@ impl Template {
         for part in &self.parts {
             match part {
                 Part::Text(part) => text.push_str(part),
-                Part::Place { field, otherwise, as_it_is } => match (field.of(event), otherwise) {
+                Part::Place { field, otherwise, as_it_is } => match (value(field), otherwise) {
                     (Some(value), _) if *as_it_is || field.keeps_parts(syntax) => text.push_str(value),
                     (Some(value), _) => text.push_str(&syntax.quote(value)),
                     (None, Some(otherwise)) => text.push_str(otherwise),
@@ -167,7 +175,7 @@ impl FromStr for Part {
 impl Field {
     /// The value that an event has; `None` if it has no such thing.
     fn of<'a>(&self, event: &'a Delivery) -> Option<&'a str> {
-        let value = match self {
+        match self {
             Self::EventId => Some(event.id().as_str()),
             Self::EventType => Some(event.event_type()),
             Self::AggregateType => Some(event.aggregate_type()),
@@ -175,9 +183,7 @@ impl Field {
             Self::TenantId => event.tenant_id(),
             Self::Key => event.key(),
             Self::Header(name) => event.headers().get(name),
-        };
-        // Writers in SQL may write an empty text for none, and the template would mean another target without it.
-        value.filter(|value| !value.is_empty())
+        }
     }
 
     /// True for names that programs give, `order.placed`, where parts are meant to be parts. Whatever comes from data is one.
@@ -237,7 +243,7 @@ mod tests {
             ("{event_type}", "order.placed"),
             ("{header:region}/{tenant_id|none}", "eu/none"),
             ("{tenant_id|}x", "x"),
-            ("{header:empty|none}/x", "none/x"),
+            ("{header:empty|none}/x", "/x"),
             ("{{literally}}", "{literally}"),
             ("{{{event_type}}}", "{order.placed}"),
         ] {
@@ -254,6 +260,7 @@ mod tests {
             (url, "x/{+aggregate_id}", "x/../a.b?c=100%"),
             (url, "{event_type}?t={aggregate_type}", "order.placed?t=shop.order%2Fv1"),
             (url, "{tenant_id|a/b}", "a/b"),
+            (url, "{header:empty|none}/b", "none/b"),
             (url, "{+tenant_id|a/b}", "a/b"),
             (parts, "x.{aggregate_id}", "x.%2E%2E%2Fa%2Eb?c=100%25"),
             (parts, "x.{+aggregate_id}", "x.../a.b?c=100%"),
