@@ -72,10 +72,10 @@ impl Interceptors {
             match after.await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
-                    tracing::warn!(event_id = delivery.id().as_str(), error, "an interceptor failed after the handler")
+                    tracing::warn!(event_id = delivery.id().as_str(), error, "an interceptor failed after the handler");
                 }
                 Err(_panic) => {
-                    tracing::error!(event_id = delivery.id().as_str(), "an interceptor panicked after the handler")
+                    tracing::error!(event_id = delivery.id().as_str(), "an interceptor panicked after the handler");
                 }
             }
         }
