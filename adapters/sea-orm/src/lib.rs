@@ -37,7 +37,8 @@
 //! not rolled back to a savepoint. What is written in a nested transaction of SeaORM's own is delivered from the table, within
 //! some tens of milliseconds, since nothing tells it apart from a transaction of its own.
 //!
-//! End nested transactions before you commit: SeaORM ends the innermost one that is open, and says that it has committed.
+//! End nested transactions before you commit: where one is open, SeaORM's own commit ends that one alone, and says that it has committed. The commit of a
+//! guard, and that of `Outbox::commit`, is an error then, which says what was committed.
 //!
 //! A connection is no place to write events, and does not type-check:
 //!

@@ -34,8 +34,8 @@ pub enum WriteError<E: Error + 'static> {
         id: EventId,
     },
     /// The driver reported an error. On PostgreSQL the transaction can only be rolled back now; elsewhere it may go on, and is as it was before
-    /// the call, unless the database has rolled back all of it, as after a deadlock or with a full disk: then whatever is written or committed in it
-    /// fails as well.
+    /// the call, unless the database has rolled back all of it, as after a deadlock or with a full disk: then the next event that is
+    /// written in it fails as well, and so does its commit through the outbox.
     #[error("the events could not be inserted: {0}")]
     Database(#[source] E),
 }

@@ -1,14 +1,14 @@
 use super::{Action, Command, Connection, Dialect, Statement, WriteError};
 
-/// What a write of several statements goes back to when one of them fails, on a database on which the transaction goes on then: otherwise what the
-/// statements before it have written would be committed, although the write has failed.
+/// A savepoint before a write of several statements, on a database on which the transaction goes on after one has failed: without it, what the
+/// statements before that one have written would be committed, although the write has failed.
 #[derive(Debug)]
 pub(super) struct Savepoint {
     is_set: bool,
 }
 
 impl Savepoint {
-    /// Sets one where it is needed, for a write of `several` statements that insert.
+    /// Sets one where it is needed: for a write that inserts by `several` statements.
     pub(super) async fn before<M, C: Connection<M>>(
         connection: &mut C,
         several: bool,
