@@ -256,6 +256,7 @@ scenarios! {
         the_rows_of_a_dead_node_are_delivered_by_another,
         a_handler_longer_than_the_lease_runs_once,
         a_clean_stop_gives_back_what_it_holds,
+        a_stop_in_the_middle_of_a_claim_gives_back_what_it_takes,
         modes_that_cannot_coexist_refuse_to_start,
         clocks_minutes_apart_change_nothing,
         a_full_hot_queue_leaves_the_rest_to_others,

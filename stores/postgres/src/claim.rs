@@ -27,8 +27,8 @@ pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result
     ];
     let left_out = LeftOut::by(fetch);
     let sql = left_out.of(&store.sql.claim, &mut params);
-    let session = store.sessions.session().await?;
-    let found = session.query(&sql, &params).await?;
+    let mut session = store.sessions.session().await?;
+    let found = session.query_until(&sql, &params, false, |_| Ok(false)).await?.unwrap_or_default();
     session.finish();
 
     let mut taken: Vec<(Option<Micros>, i64, &Row)> = Vec::with_capacity(found.len());

@@ -1,14 +1,22 @@
 use std::sync::Arc;
 
+use pillarbox_connect::batches;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::write::{Bind, NewRow, Statement};
 
 use crate::sql::Sql;
 
-/// One statement, whatever the number of rows: a plain one for a single row, arrays for more.
+/// Rows of one statement at most: the server sorts them.
+const MAX_ROWS: usize = 10_000;
+/// Bytes of one statement, roughly, and but for a single row. The server holds them several times over, and takes no value of 1 GiB.
+const MAX_BYTES: usize = 16 << 20;
+/// The bytes of a row's other columns, roughly.
+const OTHERS: usize = 1024;
+
+/// One statement for as many rows as fit: a plain one for a single row, arrays for more.
 pub(crate) fn statements<'a>(sql: &Sql, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
-    let statement = match rows {
-        [] => return Vec::new(),
+    let batches = batches(rows, MAX_ROWS, MAX_BYTES, |row| OTHERS + row.envelope().content_bytes());
+    let statement = |rows: &'a [NewRow]| match rows {
         [row] => Statement {
             sql: Arc::clone(&sql.insert_one),
             binds: Bind::of(row, Timestamp::as_micros).into(),
@@ -16,7 +24,7 @@ pub(crate) fn statements<'a>(sql: &Sql, rows: &'a [NewRow]) -> Vec<Statement<'a>
         },
         rows => Statement { sql: Arc::clone(&sql.insert_many), binds: many(rows), reusable: true },
     };
-    vec![statement]
+    batches.map(statement).collect()
 }
 
 /// One statement that inserts the row unless one with its unique key is pending.
@@ -43,4 +51,29 @@ fn many(rows: &[NewRow]) -> Vec<Bind<'_>> {
         }
     }
     columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pillarbox_core::event::Envelope;
+
+    #[test]
+    fn a_statement_has_a_bounded_number_of_rows_and_bytes() {
+        let sql = Sql::new(&TableName::parse("outbox_event").expect("valid"));
+        let sizes = |count: usize, bytes: usize| -> Vec<usize> {
+            let payload = format!("\"{}\"", "x".repeat(bytes));
+            let event = || Envelope::json("test.event", payload.clone()).expect("valid");
+            let rows: Vec<NewRow> = std::iter::repeat_with(|| NewRow::new(event())).take(count).collect();
+            let rows_of = |statement: &Statement<'_>| match statement.binds.first() {
+                Some(Bind::Texts(column)) => column.len(),
+                _ => 1,
+            };
+            statements(&sql, &rows).iter().map(rows_of).collect()
+        };
+        assert_eq!(sizes(0, 1), [0; 0]);
+        assert_eq!(sizes(1, 1), [1]);
+        assert_eq!(sizes(10_001, 1), [10_000, 1], "the last one by itself");
+        assert_eq!(sizes(40, 1 << 20), [15, 15, 10], "16 MiB with what else is in a row");
+    }
 }

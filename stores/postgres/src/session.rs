@@ -14,7 +14,7 @@ use pillarbox_core::store::{History, HistoryKeeper};
 use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Error, IsolationLevel, Row, RowStream};
+use tokio_postgres::{Client, Config, Error, IsolationLevel, Row, RowStream, SimpleQueryMessage};
 
 use crate::connector::{Connector, Wire};
 use crate::error::Failure;
@@ -235,6 +235,10 @@ const SERVER: &str = "SELECT 'system ' || (SELECT system_identifier FROM pg_cont
 /// The same where that is not allowed, or not there: a service that fails over starts another server.
 const STARTED: &str = "SELECT 'started ' || pg_postmaster_start_time()";
 
+/// The query for the run of a server: its answer is another one once the server has restarted. Where only its processes have, after one
+/// of them crashed, they have begun their statistics anew.
+const RUN: &str = "SELECT pg_postmaster_start_time() || ' ' || pg_stat_get_bgwriter_stat_reset_time()";
+
 /// Names the server that a connection has reached.
 async fn server(client: &Client) -> Result<String, Error> {
     let refused = [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::UNDEFINED_FUNCTION, SqlState::FEATURE_NOT_SUPPORTED];
@@ -308,8 +312,8 @@ impl Session {
     /// stops the reading; then there is no answer. The connection is of no use after that, since the server still sends what is
     /// left.
     ///
-    /// `by_index` is for a statement that needs the settings of [`BY_INDEX`]: behind a pooler, where no session has them, it runs
-    /// in a transaction that does.
+    /// `by_index` is for a statement that needs the settings of [`BY_INDEX`], which no session behind a pooler has. There it is also noticed
+    /// if the server has restarted, which the connection to the pooler survives.
     pub(crate) async fn query_until(
         &mut self,
         sql: &str,
@@ -339,18 +343,21 @@ impl Session {
         by_index: bool,
         is_full: impl FnMut(&Row) -> Result<bool, Error> + Send,
     ) -> Result<Option<Vec<Row>>, Failure> {
-        if self.pooler && by_index {
-            let transaction = self.transaction().await?;
-            transaction.batch_execute(BY_INDEX).await?;
-            let rows = read(transaction.query_typed_raw(sql, params.iter().cloned()).await?, is_full).await?;
-            if rows.is_some() {
-                transaction.commit().await?;
-            }
-            return Ok(rows);
-        }
         let client = self.client.as_ref().ok_or_else(ended)?;
         if self.pooler {
-            return read(client.query_typed_raw(sql, params.iter().cloned()).await?, is_full).await;
+            // In a transaction, since the server that tells how long it has been running has to be the one that answers.
+            let settings = if by_index { BY_INDEX } else { "" };
+            let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; {RUN}");
+            for message in client.simple_query(&begin).await? {
+                if let SimpleQueryMessage::Row(row) = message {
+                    self.history.answered(row.try_get(0)?.unwrap_or_default());
+                }
+            }
+            let rows = read(client.query_typed_raw(sql, params.iter().cloned()).await?, is_full).await?;
+            if rows.is_some() {
+                client.batch_execute("COMMIT").await?;
+            }
+            return Ok(rows);
         }
         let types: Vec<Type> = params.iter().map(|(_, ty)| ty.clone()).collect();
         let statement = client.prepare_typed_cached(sql, &types).await?;

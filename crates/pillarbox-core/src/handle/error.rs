@@ -97,7 +97,7 @@ impl HandlerError {
             Ok(own) => return *own,
             Err(other) => other,
         };
-        let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
+        let mut causes = std::iter::successors(error.source(), |cause| (*cause).source()).take(MAX_CAUSES);
         let own = causes.find_map(|cause| cause.downcast_ref::<Self>());
         let kind = own.map_or(HandlerErrorKind::Retryable, |own| own.kind);
         Self { kind, source: error, name }
@@ -220,6 +220,26 @@ mod tests {
         assert_eq!(kind(HandlerError::unrecoverable("x").into()), HandlerErrorKind::Unrecoverable);
         let wrapped = Wrapped(HandlerError::retry_after(Duration::from_secs(3), "busy"));
         assert_eq!(kind(wrapped.into()), HandlerErrorKind::RetryAfter(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn an_error_that_is_its_own_cause_costs_no_thread() {
+        /// Its cause is itself.
+        #[derive(Debug)]
+        struct Own;
+        impl fmt::Display for Own {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("itself")
+            }
+        }
+        impl Error for Own {
+            fn source(&self) -> Option<&(dyn Error + 'static)> {
+                Some(self)
+            }
+        }
+        let error = HandlerError::classify(Own);
+        assert_eq!(error.kind(), HandlerErrorKind::Retryable);
+        assert!(error.text().starts_with("itself") && !error.is_named("other"), "{}", error.text());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pillarbox_core::error::StoreError;
 use pillarbox_core::ownership::{Fence, Mode, PriorAttempt};
@@ -16,6 +17,9 @@ use super::{PATIENCE, ReadCursor, SLOW, promote_due};
 use crate::observe::Counters;
 use crate::operator_pauses::LeftOut;
 use crate::queue::{Class, FetchGuard, InFlight, Limits, Pushed, ReadyQueue};
+
+/// The longest time that a claim under way is waited for at the end.
+const LAST_CLAIM: Duration = Duration::from_secs(1);
 
 /// Reads pending rows into the cold queue, as many as fit, for as long as this node owns them.
 #[derive(Debug)]
@@ -35,24 +39,23 @@ pub(crate) struct Poller {
     /// The channel for the verdicts on rows that make no event.
     pub(crate) verdicts: mpsc::Sender<Verdict>,
     pub(crate) stop: CancellationToken,
+    /// Cancelled when nothing is waited for any more.
+    pub(crate) abandon: CancellationToken,
 }
 
 impl Poller {
-    /// Runs until it is told to stop. Dropping a fetch half-way is safe: it holds nothing in the database.
+    /// Runs until it is told to stop.
     pub(crate) async fn run(mut self) {
         let stop = self.stop.clone();
-        stop.run_until_cancelled(self.poll_for_ever()).await;
-    }
-
-    async fn poll_for_ever(&mut self) {
         // A term begins with a look: whatever the owner before left behind is due now.
         if self.suspects > 0 {
-            self.suspects_up_to = written(&*self.cursor.store).await;
+            let Some(highest) = stop.run_until_cancelled(written(&*self.cursor.store)).await else { return };
+            self.suspects_up_to = highest;
         }
         let mut sweep = if self.is_in_order() { Sweep::in_order() } else { Sweep::new() };
         sweep.begin(None, true, Instant::now());
         loop {
-            let job = self.job(&mut sweep).await;
+            let Some(job) = stop.run_until_cancelled(self.job(&mut sweep)).await else { return };
             let paused = self.cursor.paused(Instant::now());
             // What operators pause afterwards has memory begin anew once more.
             let begun_anew = self.in_flight.times_begun_anew();
@@ -63,14 +66,37 @@ impl Poller {
                 self.passed.start_over();
             }
             let (began, size) = (Instant::now(), self.cursor.size(job.room()));
-            match self.read(&mut sweep, job, size, left_out, began).await {
-                Ok(found) => {
-                    self.cursor.succeeded(true).await;
-                    if matches!(job, Job::Sweep(_)) {
-                        self.cursor.plan_look(found);
+            let reading_ends = self.reading_ends();
+            let read = tokio::select! {
+                read = self.read(&mut sweep, job, size, left_out, began) => read,
+                () = reading_ends => return,
+            };
+            let pausing = async {
+                match read {
+                    Ok(found) => {
+                        self.cursor.succeeded(true).await;
+                        if matches!(job, Job::Sweep(_)) {
+                            self.cursor.plan_look(found);
+                        }
                     }
+                    Err(error) => self.cursor.failed(&error, size, began).await,
                 }
-                Err(error) => self.cursor.failed(&error, size, began).await,
+            };
+            if stop.run_until_cancelled(pausing).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until a read that is under way has to be dropped: once this is told to stop, since a fetch holds nothing in the database. A
+    /// claim does, so its answer is waited for: what it takes is known then, and is given back when the term ends. Otherwise those rows would
+    /// stay with a node that is gone until another one looks for such.
+    fn reading_ends(&self) -> impl Future<Output = ()> + use<> {
+        let (stop, abandon, tenure) = (self.stop.clone(), self.abandon.clone(), self.cursor.tenure.clone());
+        async move {
+            stop.cancelled().await;
+            if tenure.fence() == Fence::Row && !tenure.standing.is_lost() {
+                abandon.run_until_cancelled(tokio::time::sleep(LAST_CLAIM)).await;
             }
         }
     }

@@ -24,7 +24,7 @@ pub(crate) use self::positions::Positions;
 pub(crate) use self::transaction::Completion;
 use super::{CrashTracker, Unknown};
 use crate::claim::Operators;
-use crate::handlers::{Interceptors, Registered, Router, Target, Unroutable};
+use crate::handlers::{Interceptors, Registered, Router, Target, Unroutable, lane};
 use crate::observe::{Consequence, Failed, Slot, Telemetry, clean_error};
 use crate::queue::{Charge, InFlight, Item};
 use crate::settle::Attempt;
@@ -179,11 +179,11 @@ impl Worker {
         slot: &Slot,
     ) -> Delivered<'a> {
         // Events of one class have one handler and lane, unless there are more of those than classes.
-        let lane = item.class.is_shared().then(|| handler.lane(&self.delivery(&item)));
+        let lane_of = |item: &Item| lane(handler, &self.delivery(item));
+        let lane = item.class.is_shared().then(|| lane_of(&item));
         let is_same = |other: &Item| {
             let found = self.router.find(&other.row).ok().zip(registered);
-            found.is_some_and(|(other, own)| std::ptr::eq(other, own))
-                && Some(handler.lane(&self.delivery(other))) == lane
+            found.is_some_and(|(other, own)| std::ptr::eq(other, own)) && Some(lane_of(other)) == lane
         };
         let pauses = self.in_flight.pauses();
         let may_begin = |other: &Item| other.past == PriorAttempt::Clean && !pauses.hold_row(&other.row);

@@ -3,6 +3,7 @@
 mod contexts;
 mod fan_out;
 mod interceptors;
+mod lane;
 mod limits;
 mod rate;
 mod registration;
@@ -13,6 +14,7 @@ pub use crate::config::Unroutable;
 pub(crate) use contexts::Contexts;
 pub(crate) use fan_out::{Accepts, FanOut, Recipient};
 pub(crate) use interceptors::Interceptors;
+pub(crate) use lane::{has_type_alone, lane};
 pub use limits::HandlerLimit;
 pub(crate) use limits::{Limited, LimitedHandlers, Limiter};
 pub use rate::{NotARate, Rate};

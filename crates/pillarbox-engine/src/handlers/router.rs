@@ -7,7 +7,7 @@ use pillarbox_core::hash::guarded::HashMap;
 use pillarbox_core::retry::{ErrorFilter, Retry};
 use pillarbox_core::store::Row;
 
-use super::{HandlerConfig, Limited, Limiter, Registration};
+use super::{HandlerConfig, Limited, Limiter, Registration, has_type_alone};
 use crate::handlers::{Accepts, Recipient};
 
 /// Handlers contradict each other about who takes which events.
@@ -266,7 +266,7 @@ impl Router {
         };
         match &taker.target {
             Target::One(_) => true,
-            Target::Batch { handler, .. } => handler.has_type_alone(&delivery()),
+            Target::Batch { handler, .. } => has_type_alone(&**handler, &delivery()),
         }
     }
 

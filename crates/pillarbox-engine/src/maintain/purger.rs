@@ -15,8 +15,15 @@ use crate::pause::{Pause, jittered};
 /// for a process that is restarted often.
 const FIRST_AFTER: Duration = Duration::from_secs(60);
 
+/// A step that takes longer is made smaller: large rows on a slow disk would take it beyond the limit of a call, again and again.
+const SLOW: Duration = Duration::from_secs(5);
+/// After a step that is quicker, the next one may be larger again.
+const QUICK: Duration = Duration::from_secs(1);
+/// After so many failures in a row, each with a smaller step, the size is not what ails the database.
+const SMALLER_STEPS: u32 = 4;
+
 /// Deletes all rows that `step` and those after it find, each step in a transaction of its own. Calls `progress` after each with
-/// the number of rows deleted so far, and returns it at the end.
+/// the number of rows deleted so far, and returns it at the end. Steps are smaller where they take long.
 ///
 /// # Errors
 /// The database's; what was deleted by then stays deleted.
@@ -25,10 +32,22 @@ pub async fn purge<S: Upkeep + ?Sized>(
     mut step: Purge,
     mut progress: impl FnMut(u64) + Send,
 ) -> Result<u64, StoreError> {
-    let mut removed = 0;
+    let (mut removed, mut failed, most) = (0, 0, step.limit);
     loop {
         let began = Instant::now();
-        let purged = store.purge(&step).await?;
+        let purged = store.purge(&step).await;
+        let (before, took) = (step.limit, began.elapsed());
+        step.limit = next_limit(before, most, took);
+        let purged = match purged {
+            // It has run out of time, and a smaller one may not.
+            Err(_) if step.limit < before && failed < SMALLER_STEPS => {
+                failed += 1;
+                tokio::time::sleep(took).await;
+                continue;
+            }
+            purged => purged?,
+        };
+        failed = 0;
         removed += purged.removed;
         progress(removed);
         match purged.next {
@@ -37,6 +56,17 @@ pub async fn purge<S: Upkeep + ?Sized>(
         }
         // Half of the time is left to those who deliver.
         tokio::time::sleep(began.elapsed()).await;
+    }
+}
+
+/// The rows of the step after one of `limit` that took so long, and failed or not.
+fn next_limit(limit: usize, most: usize, took: Duration) -> usize {
+    if took > SLOW {
+        (limit / 2).max(1)
+    } else if took < QUICK {
+        limit.saturating_mul(2).min(most)
+    } else {
+        limit
     }
 }
 
@@ -144,4 +174,23 @@ fn told_once(purged: &Result<(), StoreError>, what: &str, failed: &mut bool) {
         tracing::warn!(%error, "{what} cannot be purged; trying again next time");
     }
     *failed = purged.is_err();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_that_take_long_get_smaller_and_grow_again() {
+        let second = Duration::from_secs;
+        for (limit, took, next) in [
+            (2000, second(30), 1000),
+            (1, second(30), 1),
+            (1000, second(3), 1000),
+            (500, Duration::from_millis(100), 1000),
+            (1500, Duration::ZERO, 2000),
+        ] {
+            assert_eq!(next_limit(limit, 2000, took), next, "{limit} in {took:?}");
+        }
+    }
 }

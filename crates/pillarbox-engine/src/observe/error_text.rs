@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::fmt::Write as _;
 
 /// Characters of `last_error`.
@@ -32,6 +33,12 @@ pub(crate) fn clean_error(text: &str) -> String {
         }
     }
     clean
+}
+
+/// The message of a panic.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("without a message").to_owned()
 }
 
 #[cfg(test)]

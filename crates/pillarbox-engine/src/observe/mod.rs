@@ -22,7 +22,7 @@ mod telemetry;
 pub(crate) use calls::{Calls, Slot};
 pub(crate) use counters::Counters;
 pub use counters::Stats;
-pub(crate) use error_text::clean_error;
+pub(crate) use error_text::{clean_error, panic_message};
 pub(crate) use failures::{Consequence, Failed, FailureLog};
 pub(crate) use figures::ReadFigures;
 pub use health::{Health, Problem};

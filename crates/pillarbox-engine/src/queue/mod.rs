@@ -24,6 +24,7 @@ pub(crate) use notifier::Notifier;
 pub(crate) use ready_queue::{Item, Pushed, ReadyQueue};
 pub(crate) use registry::FetchGuard;
 use registry::{HotTake, Registry};
+pub(crate) use release_queue::RELEASED_AT_ONCE;
 use release_queue::ReleaseQueue;
 pub(crate) use reported::Reported;
 pub(crate) use shares::{Charge, Class, Classes, Limits, Shares};

@@ -1,6 +1,5 @@
 mod limited;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -12,7 +11,7 @@ use pillarbox_core::store::Row;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::handlers::{Limiter, Router, Target};
+use crate::handlers::{Limiter, Router, Target, lane};
 
 /// Classes that are told apart; further ones share the last.
 const CLASSES: u8 = 64;
@@ -432,11 +431,9 @@ impl Classes {
         let Ok(registered) = router.find(row) else { return Class::NONE };
         let lane = match &registered.target {
             Target::One(_) => 0,
-            // Whatever a lane's number is computed by is the user's code: one that panics must not cost the reader.
-            Target::Batch { handler, .. } => catch_unwind(AssertUnwindSafe(|| {
-                handler.lane(&Delivery::new(Arc::clone(row), path, Arc::clone(deliverer)))
-            }))
-            .unwrap_or(u64::MAX),
+            Target::Batch { handler, .. } => {
+                lane(&**handler, &Delivery::new(Arc::clone(row), path, Arc::clone(deliverer)))
+            }
         };
         let mut known = self.known.lock();
         let next = known.len() + 1;

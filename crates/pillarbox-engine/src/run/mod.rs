@@ -11,6 +11,7 @@ mod start_unless;
 mod supervisor;
 mod tasks;
 mod term;
+mod vital;
 
 #[doc(hidden)]
 pub use crate::config::notation;

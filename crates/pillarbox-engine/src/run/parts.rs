@@ -169,6 +169,7 @@ impl<'a> Parts<'a> {
             suspects_up_to: i64::MAX,
             verdicts: self.verdicts.clone(),
             stop: self.signals.stop_claiming.clone(),
+            abandon: self.signals.abandon.clone(),
         }
     }
 

@@ -12,6 +12,7 @@ use tracing::Instrument as _;
 
 use super::tasks::TaskTracker;
 use super::term::{Ended, Term};
+use super::vital::vital;
 use super::{Config, Role, Shared, TypePause};
 use crate::handlers::{Interceptors, Router};
 use crate::observe::ReadFigures;
@@ -215,7 +216,7 @@ impl Supervisor {
         let sent = member.sent;
         let ended = CancellationToken::new();
         let renewing = ended.clone().run_until_cancelled_owned(async move { lease.keep(sent).await });
-        self.tasks.spawn(renewing.in_current_span());
+        self.tasks.spawn(vital("lease", lost.clone(), renewing).in_current_span());
         let watch = Watch {
             store: Arc::clone(&self.shared.store),
             node: member.node.clone(),
@@ -224,7 +225,8 @@ impl Supervisor {
             poll_schedule: Arc::clone(&self.shared.intake.poll_schedule),
             random: Arc::clone(&self.random),
         };
-        self.tasks.spawn(ended.clone().run_until_cancelled_owned(watch.keep()).in_current_span());
+        let watching = ended.clone().run_until_cancelled_owned(watch.keep());
+        self.tasks.spawn(vital("watch of nodes", lost.clone(), watching).in_current_span());
         let ended = ended.drop_guard();
         let turn = tokio::select! {
             turn = self.wait_for_turn(member, acquired, &standing) => turn,

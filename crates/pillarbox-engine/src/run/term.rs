@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pillarbox_core::error::StoreError;
 use pillarbox_core::ownership::{Fence, Mode};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -10,9 +11,10 @@ use tracing::Instrument as _;
 use super::parts::{Parts, Signals};
 use super::supervisor::Supervisor;
 use super::tasks::TaskTracker;
+use super::vital::vital;
 use crate::dispatch::CrashTracker;
 use crate::observe::Loops;
-use crate::queue::{InFlight, WorkQueue};
+use crate::queue::{InFlight, RELEASED_AT_ONCE, WorkQueue};
 use crate::tenure::Tenure;
 
 /// The time that the last verdicts may take to be recorded once the handlers have ended.
@@ -65,32 +67,39 @@ impl<'a> Term<'a> {
         supervisor.opened.cancel();
 
         let (deliverers, settler) = (TaskTracker::new(), TaskTracker::new());
-        let settling = settler.spawn(settle.run().in_current_span()).abort_handle();
+        let lost = || signals.lost.clone();
+        let settling = settler.spawn(vital("settler", lost(), settle.run()).in_current_span()).abort_handle();
         for slot in shared.telemetry.calls.open(config.dispatch.workers) {
-            deliverers.spawn(Arc::clone(&worker).run(slot).in_current_span());
+            deliverers.spawn(vital("worker", lost(), Arc::clone(&worker).run(slot)).in_current_span());
         }
-        settler.spawn(parts.watch().in_current_span());
+        settler.spawn(vital("watch", lost(), parts.watch()).in_current_span());
         match parts.in_flight.queue() {
             WorkQueue::Ready(queue) => {
-                deliverers.spawn(parts.poller(queue).run().in_current_span());
+                deliverers.spawn(vital("poller", lost(), parts.poller(queue).run()).in_current_span());
             }
             WorkQueue::Keyed(queue) => {
-                deliverers.spawn(parts.ordered_poller(queue).run().in_current_span());
-                deliverers.spawn(parts.while_claiming(parts.rebalancer(queue).run()).in_current_span());
+                deliverers.spawn(vital("poller", lost(), parts.ordered_poller(queue).run()).in_current_span());
+                let rebalancer = parts.while_claiming(parts.rebalancer(queue).run());
+                deliverers.spawn(vital("rebalancer", lost(), rebalancer).in_current_span());
             }
         }
         // As long as a call may begin.
-        settler.spawn(parts.while_delivering(parts.intervention_watch().run()).in_current_span());
-        deliverers.spawn(parts.while_claiming(parts.read_point_keeper().run()).in_current_span());
+        let interventions = parts.while_delivering(parts.intervention_watch().run());
+        settler.spawn(vital("intervention watch", lost(), interventions).in_current_span());
+        let read_point = parts.while_claiming(parts.read_point_keeper().run());
+        deliverers.spawn(vital("read point keeper", lost(), read_point).in_current_span());
         if let Some(purger) = parts.purger() {
-            deliverers.spawn(purger.run().in_current_span());
+            deliverers.spawn(vital("purger", lost(), purger.run()).in_current_span());
         }
         if parts.tenure.mode == Mode::SingleNode {
-            deliverers.spawn(parts.while_claiming(parts.verify()).in_current_span());
+            let verifier = parts.while_claiming(parts.verify());
+            deliverers.spawn(vital("verifier", lost(), verifier).in_current_span());
         }
         if parts.tenure.fence() == Fence::Row {
-            deliverers.spawn(parts.while_claiming(parts.reaper().run()).in_current_span());
-            deliverers.spawn(parts.while_claiming(parts.give_back()).in_current_span());
+            let reaper = parts.while_claiming(parts.reaper().run());
+            deliverers.spawn(vital("reaper", lost(), reaper).in_current_span());
+            let give_back = parts.while_claiming(parts.give_back());
+            deliverers.spawn(vital("release queue", lost(), give_back).in_current_span());
         }
 
         Self {
@@ -184,7 +193,13 @@ impl<'a> Term<'a> {
         if held.is_empty() {
             return;
         }
-        match timeout(LAST_SETTLE, self.supervisor.shared.store.release(&self.tenure.node, &held)).await {
+        let releasing = async {
+            for rows in held.chunks(RELEASED_AT_ONCE) {
+                self.supervisor.shared.store.release(&self.tenure.node, rows).await?;
+            }
+            Ok::<_, StoreError>(())
+        };
+        match timeout(LAST_SETTLE, releasing).await {
             Ok(Ok(())) => tracing::info!(events = held.len(), "gave back what was not delivered"),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "claimed rows could not be released; other nodes reclaim them when this node's lease ends");

@@ -59,6 +59,11 @@ impl Standing {
         false
     }
 
+    /// True if the right to deliver is known to have ended.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.is_cancelled()
+    }
+
     /// True if the node's row, read after `before` was confirmed, holds that mark or a later one.
     pub(crate) fn follows(&self, before: Option<LeaseMark>, found: Option<LeaseMark>) -> bool {
         match (before, found) {

@@ -204,3 +204,46 @@ async fn what_is_deferred_counts_no_attempt_and_says_why() {
     let rows = store.inspect().rows();
     assert_eq!((rows[0].attempts, *calls.lock().expect("not poisoned")), (0, 5), "more than max_attempts, which is 2");
 }
+
+/// Its code that tells places apart panics for every other event.
+struct PanickingLanes(Arc<Mutex<Vec<u32>>>);
+
+impl BatchHandler for PanickingLanes {
+    fn handle(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Answer>> {
+        let numbers = deliveries.iter().map(|delivery| delivery.parse::<u32>().expect("a number"));
+        self.0.lock().expect("not poisoned").extend(numbers);
+        Box::pin(async move {
+            // So slow that the reader finds the share of its places full.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            deliveries.iter().map(|_| Ok(Outcome::Done)).collect()
+        })
+    }
+
+    fn lane(&self, delivery: &Delivery) -> u64 {
+        let number: u64 = delivery.parse().expect("a number");
+        assert!(number.is_multiple_of(2), "a lane of the test's panics");
+        0
+    }
+
+    fn lanes(&self) -> usize {
+        2
+    }
+
+    fn has_type_alone(&self, _delivery: &Delivery) -> bool {
+        panic!("a question of the test's panics")
+    }
+}
+
+#[tokio::test]
+async fn code_that_tells_places_apart_and_panics_costs_no_event() {
+    let store = backlog(400).await;
+    let handled = Arc::new(Mutex::new(Vec::new()));
+    let handler = PanickingLanes(Arc::clone(&handled));
+    let outbox = outbox(&store).workers(2).cold_capacity(40).handler(on_batch("counted", 4, handler));
+    let outbox = outbox.start().await.expect("starts");
+    drained(&outbox, 400).await;
+    outbox.shutdown().await;
+    let mut handled = handled.lock().expect("not poisoned").clone();
+    handled.sort_unstable();
+    assert_eq!(handled, (0..400).collect::<Vec<u32>>());
+}

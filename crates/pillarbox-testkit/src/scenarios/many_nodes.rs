@@ -11,7 +11,7 @@ use pillarbox_engine::run::{MultiNode, Outbox, Role, StartError};
 use tokio::time::{Instant, sleep};
 
 use super::setting::{assert_soon, delivered_once, drained, first_delivered, settled, write, write_guarded};
-use crate::events::{HOUR, all, columns, event, events};
+use crate::events::{HOUR, all, columns, event, events, holders};
 use crate::nodes;
 use crate::recorder::gated;
 use crate::run::{Db, Outcome};
@@ -172,6 +172,25 @@ pub(super) async fn a_clean_stop_gives_back_what_it_holds<H: Harness>(db: &Db<H>
         assert_eq!((row.status, row.attempts), (1, 0), "the attempt that was cut off is no failure");
         assert_eq!(recorder.calls_of(event.id()).len(), 1);
     }
+    Ok(())
+}
+
+/// What a claim takes whose answer has not arrived when the node is told to stop is no dead node's: others take it at once.
+pub(super) async fn a_stop_in_the_middle_of_a_claim_gives_back_what_it_takes<H: Harness>(db: &Db<H>) -> Outcome {
+    let store = FaultyStore::new(db.store());
+    let large = || Envelope::json("test.event", format!("\"{}\"", "x".repeat(1000)));
+    let written: Vec<Envelope> = std::iter::repeat_with(large).take(10).collect::<Result<_, _>>()?;
+    db.write(written.clone()).await?;
+    // Its answer takes half a second.
+    store.slow_line(Some(20_000));
+    let recorder = Recorder::new();
+    let outbox = eager(Arc::new(store.clone()), &recorder).start().await?;
+    while holders(db, &written).await?.iter().any(Option::is_none) {
+        sleep(Duration::from_millis(1)).await;
+    }
+    outbox.shutdown().await;
+    assert_eq!(recorder.calls().len(), 0, "the claim was answered too soon for this test");
+    assert_eq!(holders(db, &written).await?, vec![None; written.len()], "they are free");
     Ok(())
 }
 

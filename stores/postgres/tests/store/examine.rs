@@ -335,7 +335,7 @@ async fn a_pooler_that_the_url_does_not_name_is_found() {
     with_db(async |db| {
         db.store().await;
         let bouncer = Bouncer::start_with("ignore_startup_parameters = options\n").await;
-        let store = db.options_at(&bouncer.url()).connect().await.expect("connects");
+        let store = db.options_at(bouncer.url()).connect().await.expect("connects");
         let findings = Findings::of(&store).await;
         assert!(findings.found("postgres-pooler").0.contains("lacks the settings"));
         let named = db.options_at(&format!("{}?pgbouncer=true", bouncer.url())).connect().await.expect("connects");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use crate::support::server::Server;
 use crate::support::{self, LEASE, NONE, done, events, fetch, seqs, with_db};
 use deadpool_postgres::{Manager, Pool};
 use pillarbox_core::error::StoreErrorKind;
@@ -13,7 +14,7 @@ use pillarbox_core::ownership::{Acquired, Epochs, Fence, Mode, Partitions, Renew
 use pillarbox_core::row::Expected;
 use pillarbox_core::store::{BegunAttempt, Fetch, FetchedRow, Heads, Purge, Purgeable, Scope, Store as _, Upkeep as _};
 use pillarbox_core::write::insert;
-use pillarbox_postgres::PostgresStore;
+use pillarbox_postgres::{PostgresOptions, PostgresStore};
 use pillarbox_testkit::rows_at;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
@@ -22,7 +23,7 @@ use tokio_postgres::NoTls;
 
 /// A PgBouncer of the test's own; it ends with it.
 pub(crate) struct Bouncer {
-    port: u16,
+    url: String,
     process: Child,
     _directory: TempDir,
 }
@@ -43,7 +44,12 @@ impl Bouncer {
 
     /// With more settings.
     pub(crate) async fn start_with(settings_beside: &str) -> Self {
-        let server: tokio_postgres::Config = support::url().parse().expect("a valid URL");
+        Self::start_before(&support::url(), &support::host(), settings_beside).await
+    }
+
+    /// Before the server at this URL, whose host is `host`.
+    async fn start_before(url: &str, host: &str, settings_beside: &str) -> Self {
+        let server: tokio_postgres::Config = url.parse().expect("a valid URL");
         let (user, database) = (server.get_user().unwrap_or("postgres"), server.get_dbname().unwrap_or("postgres"));
         let server_port = server.get_ports().first().copied().unwrap_or(5432);
         let password = server.get_password().map(String::from_utf8_lossy);
@@ -54,25 +60,23 @@ impl Bouncer {
         let users = directory.path().join("users.txt");
         // Two server connections for whatever number of clients, and none kept for one of them.
         let text = format!(
-            "[databases]\n{database} = host={} port={server_port} user={user}{password}\n\
+            "[databases]\n{database} = host={host} port={server_port} user={user}{password}\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
              auth_type = trust\nauth_file = {}\npool_mode = transaction\ndefault_pool_size = 2\n\
              {settings_beside}",
-            support::host(),
             users.display()
         );
         std::fs::write(&settings, text).expect("writes");
         std::fs::write(&users, format!("\"{user}\" \"\"\n")).expect("writes");
         let process = command(&settings, directory.path()).spawn().expect("pgbouncer starts");
-        let bouncer = Self { port, process, _directory: directory };
+        let url = format!("postgres://{user}@127.0.0.1:{port}/{database}");
+        let bouncer = Self { url, process, _directory: directory };
         support::eventually("pgbouncer listens", async || TcpStream::connect(("127.0.0.1", port)).await.is_ok()).await;
         bouncer
     }
 
-    pub(crate) fn url(&self) -> String {
-        let server: tokio_postgres::Config = support::url().parse().expect("a valid URL");
-        let (user, database) = (server.get_user().unwrap_or("postgres"), server.get_dbname().unwrap_or("postgres"));
-        format!("postgres://{user}@127.0.0.1:{}/{database}", self.port)
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     pub(crate) async fn stop(mut self) {
@@ -184,7 +188,7 @@ async fn a_whole_life_in_transaction_mode() {
         store.close().await;
 
         // Without the setting, the error says which one is missing.
-        let error = PostgresStore::connect(&bouncer.url()).await.expect_err("it needs the setting");
+        let error = PostgresStore::connect(bouncer.url()).await.expect_err("it needs the setting");
         assert_eq!(error.kind(), StoreErrorKind::Config, "{error}");
         assert!(error.to_string().contains("pgbouncer=true"), "{error}");
         bouncer.stop().await;
@@ -197,7 +201,7 @@ async fn a_whole_life_in_transaction_mode() {
 async fn dropped_calls_free_their_server_connection() {
     with_db(async |db| {
         let bouncer = Bouncer::start().await;
-        let store = db.options_at(&bouncer.url()).pooler(true).connect().await.expect("connects");
+        let store = db.options_at(bouncer.url()).pooler(true).connect().await.expect("connects");
         store.migrate().await.expect("migrates");
         let node = support::owner(&store).await;
         for _ in 0..50 {
@@ -208,4 +212,42 @@ async fn dropped_calls_free_their_server_connection() {
         bouncer.stop().await;
     })
     .await;
+}
+
+/// The connection to the pooler outlives a crash of the server, with which the last verdicts may be lost.
+#[tokio::test]
+async fn a_server_that_has_crashed_between_two_calls_is_noticed() {
+    let server = Server::start().await;
+    let bouncer = Bouncer::start_before(&server.url(), "127.0.0.1", "").await;
+    let options = PostgresOptions::parse(bouncer.url()).expect("a URL").pooler(true);
+    let store = options.connect().await.expect("connects");
+    store.migrate().await.expect("migrates");
+    let node = support::claimer(&store, "claimer").await;
+    let scope = Scope { partitions: 0..=255, heads: Heads::None, without: vec![], only: vec![], node: None };
+    let scoped = Fetch { scope: Some(scope), ..fetch(10) };
+    for way in ["fetch", "fetch of partitions", "claim"] {
+        let ask = async || {
+            let answer = match way {
+                "fetch" => store.fetch(&fetch(10)).await,
+                "claim" => store.claim(&node, &fetch(10)).await,
+                _ => store.fetch(&scoped).await,
+            };
+            answer.expect("answers");
+            store.history()
+        };
+        let before = ask().await;
+        assert_eq!(ask().await, before, "{way}");
+        server.crash_and_restart().await;
+        let after = ask().await;
+        assert_eq!(
+            (after.changes, after.losses),
+            (before.changes, before.losses + 1),
+            "{way}: the server has restarted"
+        );
+        server.crash_a_process().await;
+        assert_eq!(ask().await.losses, after.losses + 1, "{way}: only its processes have");
+        assert_eq!(ask().await.losses, after.losses + 1, "{way}");
+    }
+    store.close().await;
+    bouncer.stop().await;
 }

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::process::Command;
+use tokio_postgres::{Config, NoTls};
 
 /// A PostgreSQL server of the test's own, which it may stop as it likes.
 pub(crate) struct Server {
@@ -113,6 +114,22 @@ impl Server {
     pub(crate) async fn crash_and_restart(&self) {
         let log = self.log();
         self.tool("pg_ctl", &["restart", "--mode=immediate", "--wait", "--timeout=60", "--log", &log]).await;
+    }
+
+    /// Kills one process of the server, which then ends all others and starts them anew.
+    pub(crate) async fn crash_a_process(&self) {
+        let config: Config = self.url().parse().expect("a URL");
+        let (victim, connection) = config.connect(NoTls).await.expect("connects");
+        let (_witness, ended) = config.connect(NoTls).await.expect("connects");
+        let killed = async {
+            let rows = victim.query_typed("SELECT pg_backend_pid()", &[]).await.expect("asks");
+            let pid: i32 = rows[0].get(0);
+            self.run("kill", &["-KILL", &pid.to_string()]).await;
+        };
+        let (_closed, ()) = tokio::join!(connection, killed);
+        // The other one ends once the server has begun to.
+        let _closed = ended.await;
+        super::eventually("the server is back", async || config.connect(NoTls).await.is_ok()).await;
     }
 
     /// Stops the server as a power cut would.

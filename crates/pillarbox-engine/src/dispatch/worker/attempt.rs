@@ -1,6 +1,5 @@
 //! The calls of a handler and of what runs around it.
 
-use std::any::Any;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -15,7 +14,7 @@ use tokio::time::timeout;
 
 use super::Worker;
 use crate::handlers::{Registered, Target, UnroutableReason};
-use crate::observe::Slot;
+use crate::observe::{Slot, panic_message};
 use crate::queue::Item;
 use crate::settle::Attempt;
 
@@ -272,11 +271,5 @@ pub(super) async fn limited<T>(
 ///
 /// A panic unwinds through the handler's own state only: the future is dropped and never polled again.
 pub(super) async fn guarded<'a, T>(call: impl FnOnce() -> BoxFuture<'a, T>) -> Result<T, String> {
-    AssertUnwindSafe(async { call().await }).catch_unwind().await.map_err(|panic| message(&*panic))
-}
-
-/// The message of a panic.
-pub(super) fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("without a message").to_owned()
+    AssertUnwindSafe(async { call().await }).catch_unwind().await.map_err(|panic| panic_message(&*panic))
 }

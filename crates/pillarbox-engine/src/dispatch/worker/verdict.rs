@@ -8,10 +8,10 @@ use pillarbox_core::retry::{ExponentialBackoff, Retry};
 use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::Row;
 
-use super::attempt::{guarded, limited, message};
+use super::attempt::{guarded, limited};
 use super::{Worker, verdict_on};
 use crate::handlers::Registered;
-use crate::observe::{Consequence, Failed, Slot, clean_error};
+use crate::observe::{Consequence, Failed, Slot, clean_error, panic_message};
 use crate::queue::Item;
 use crate::settle::{Attempt, Decision, Rules, decide};
 
@@ -151,8 +151,10 @@ impl Worker {
     fn decide(&self, row: &Row, registered: Option<&Registered>, attempt: Attempt, waited: bool) -> Decision {
         let rules = Rules { waited, ..self.rules(registered) };
         catch_unwind(AssertUnwindSafe(|| decide(row, attempt, &rules))).unwrap_or_else(|panic| {
-            let attempt =
-                Attempt::Panicked(format!("{} (in a retry policy, a filter or an error's text)", message(&*panic)));
+            let attempt = Attempt::Panicked(format!(
+                "{} (in a retry policy, a filter or an error's text)",
+                panic_message(&*panic)
+            ));
             decide(row, attempt, &Rules { policy: &ExponentialBackoff::default(), ..rules })
         })
     }
