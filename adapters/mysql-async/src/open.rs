@@ -8,7 +8,8 @@ pub(crate) fn is_open(transaction: &Transaction<'_>) -> Option<bool> {
     Some(answer.status_flags().contains(StatusFlags::SERVER_STATUS_IN_TRANS))
 }
 
-/// Fails if the server has rolled the transaction back by itself, as it does with one that lost a deadlock.
+/// Fails if the server has ended the transaction: it rolls back one that lost a deadlock, and commits one in which a statement such as DDL is
+/// run. From the connection the two cannot be told apart.
 pub(crate) async fn ensure_open(transaction: &mut Transaction<'_>) -> Result<(), Error> {
     if is_open(transaction).is_none() {
         transaction.ping().await?;
@@ -16,8 +17,8 @@ pub(crate) async fn ensure_open(transaction: &mut Transaction<'_>) -> Result<(),
     match is_open(transaction) {
         Some(true) => Ok(()),
         _ => Err(Error::Other(
-            "the server has rolled the transaction back, after a deadlock or an error of that weight; begin a new one and \
-             repeat all of it"
+            "no transaction is open: the server has rolled it back, as after a deadlock, or a statement such as DDL has \
+             committed it; see what is there before you repeat anything, and begin a new one"
                 .into(),
         )),
     }

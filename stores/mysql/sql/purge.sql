@@ -1,1 +1,2 @@
-DELETE FROM {event} WHERE `seq` IN ({seqs}) AND `status` = {status}
+-- As delete.sql, of rows that are still in this state.
+DELETE e FROM {event} e FORCE INDEX (PRIMARY) WHERE e.`seq` IN ({seqs}) AND e.`status` = {status}

@@ -110,27 +110,43 @@ fn server(error: &ServerError) -> (StoreErrorKind, String) {
     let plain = |kind| (kind, message.clone());
     let with = |kind, remedy: &str| (kind, format!("{message}; {remedy}"));
     match error.code {
-        // Lock timeouts, deadlocks, and MariaDB's "record has changed since last read".
-        1205 | 1213 | 1020 => plain(Contention),
+        // Lock timeouts, deadlocks, MariaDB's "record has changed since last read", a table that a migration has just changed, and
+        // what a group of servers has rolled back for another one's transaction.
+        1020 | 1205 | 1213 | 1412 | 3101 => plain(Contention),
         1290 | 1792 | 1836 => with(Unavailable, "the server is read-only, probably a replica after a failover"),
-        // Too many connections, shutting down, out of memory or disk, killed, took too long.
-        1021
+        // Too many connections or locks, shutting down, offline, out of memory, threads or disk, killed, took too long, or a member of a
+        // cluster that takes no statements. Numbers below 1000 are of the library under the server: of its files and its memory.
+        1..=5
+        | 14
+        | 20
+        | 23
+        | 27
+        | 1021
+        | 1026
+        | 1030
         | 1037
         | 1038
         | 1040
         | 1041
+        | 1047
         | 1053
         | 1077
         | 1079
         | 1114
+        | 1135
         | 1152
         | 1158..=1161
+        | 1180
         | 1203
+        | 1206
         | 1226
         | 1317
+        | 1637
         | 1927
         | 1969
         | 3024
+        | 3032
+        | 3100
         | 4031 => plain(Unavailable),
         1044 | 1142 | 1143 | 1227 | 1370 => with(Denied, "grant the user the privilege"),
         1045 | 1129 | 1130 | 1251 | 1524 | 1698 | 3159 => plain(Denied),
@@ -139,6 +155,9 @@ fn server(error: &ServerError) -> (StoreErrorKind, String) {
         1054 | 1072 | 1146 | 1176 => (Schema, unmigrated(message)),
         1153 => with(Unexpected, "raise `max_allowed_packet` on the server"),
         1665 => with(Config, "set `binlog_format` to ROW or MIXED on the server"),
+        // By the class of the error the connection failed, or the transaction was rolled back.
+        _ if error.state.starts_with("08") => plain(Unavailable),
+        _ if error.state.starts_with("40") => plain(Contention),
         code => (Unexpected, format!("{message} (error {code}, SQLSTATE {})", error.state)),
     }
 }
@@ -150,4 +169,38 @@ pub(crate) fn lacks_tls(failure: &Failure) -> bool {
         Failure::Pool(PoolError::Backend(Error::Driver(DriverError::NoClientSslFlagFromServer)))
             | Failure::Driver(Error::Driver(DriverError::NoClientSslFlagFromServer))
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use pillarbox_core::error::StoreErrorKind::{self, Contention, Schema, Unavailable, Unexpected};
+
+    use super::*;
+
+    fn kind(code: u16, state: &str) -> StoreErrorKind {
+        server(&ServerError { code, message: "refused".to_owned(), state: state.to_owned() }).0
+    }
+
+    #[test]
+    fn what_passes_is_temporary() {
+        // Numbers below 1000 are of the library under the server: of its files and its memory.
+        for code in [3, 20, 1021, 1026, 1030, 1040, 1135, 1180, 1206, 1637, 3032, 3100] {
+            assert_eq!(kind(code, "HY000"), Unavailable, "{code}");
+        }
+        for code in [1205, 1213, 1412, 3101] {
+            assert_eq!(kind(code, "HY000"), Contention, "{code}");
+        }
+        assert_eq!(kind(1047, "08S01"), Unavailable);
+    }
+
+    #[test]
+    fn the_class_of_an_unknown_error_tells_whether_it_passes() {
+        let table = [("08S01", Unavailable), ("08004", Unavailable), ("40001", Contention), ("HY000", Unexpected)];
+        for (state, expected) in table {
+            assert_eq!(kind(9999, state), expected, "{state}");
+        }
+        assert_eq!(kind(9999, ""), Unexpected);
+        assert_eq!(kind(1146, "42S02"), Schema);
+        assert_eq!(kind(1153, "08S01"), Unexpected, "a packet that is too large is so the next time, too");
+    }
 }

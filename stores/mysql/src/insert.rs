@@ -11,6 +11,8 @@ use crate::sql::{RETURNING, Sql};
 const MAX_ROWS: usize = 1000;
 /// Bytes of one statement, roughly, and but for a single row: a server takes 16 MiB by default, seldom less.
 const MAX_BYTES: usize = 4 << 20;
+/// The bytes of a row's other columns, roughly.
+const OTHERS: usize = 1024;
 
 /// One statement for as many rows as fit; on MySQL, which returns nothing from an insert, a second one reads their `seq`s.
 /// A single row needs none: its `seq` is in the answer.
@@ -21,7 +23,9 @@ pub(crate) fn statements<'a>(sql: &Sql, mariadb: bool, rows: &'a [NewRow]) -> Ve
             let text = if mariadb { &sql.insert_one_returning } else { &sql.insert_one };
             vec![Statement { sql: Arc::clone(text), binds: Bind::of(row, micros).into(), reusable: true }]
         }
-        rows => batches(rows, MAX_ROWS, MAX_BYTES, size).flat_map(|rows| many(sql, mariadb, rows)).collect(),
+        rows => batches(rows, MAX_ROWS, MAX_BYTES, |row| OTHERS + row.envelope().content_bytes())
+            .flat_map(|rows| many(sql, mariadb, rows))
+            .collect(),
     }
 }
 
@@ -56,11 +60,6 @@ pub(crate) fn unique<'a>(sql: &Sql, row: &'a NewRow, ended: Option<i64>) -> Vec<
     let free = ended.map(|seq| statement(&sql.free_unique, vec![Bind::Int(Some(seq)), Bind::Text(row.unique_key())]));
     let insert = statement(&sql.insert_unique, Bind::of_unique(row, micros));
     free.into_iter().chain([insert, statement(&sql.inserted_unique, Vec::new())]).collect()
-}
-
-fn size(row: &NewRow) -> usize {
-    let payload = row.payload().map_or(0, str::len) + row.payload_bytes().map_or(0, |(bytes, _)| bytes.len());
-    1024 + payload + row.headers().map_or(0, str::len)
 }
 
 /// A time within the years 1 to 9999, which is as far as the database's times go; beyond, it would become NULL, and a row

@@ -2,6 +2,7 @@
 //! rows they want, and read no others.
 
 use futures_util::FutureExt as _;
+use mysql_async::Row;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{EventId, Stamp};
 use pillarbox_core::ownership::{NodeId, begun_by};
@@ -13,6 +14,7 @@ use crate::fetch::queries;
 use crate::literal::{Literal, fill};
 use crate::recent;
 use crate::session::Session;
+use crate::sql::Sql;
 use crate::{MysqlOptions, MysqlStore};
 
 const DONE: i64 = 50_000;
@@ -81,10 +83,7 @@ async fn check(session: &mut Session, statement: &str, key: &str, most: u64) {
         session.run(format!("EXPLAIN {statement}")).await.unwrap_or_else(|error| panic!("{error:?}: {statement}"));
     let mut entered = 0;
     for row in plan.rows(0) {
-        let named = |name: &str| {
-            let index = row.columns_ref().iter().position(|column| column.name_str() == name);
-            index.and_then(|index| text(row, index).expect("text")).unwrap_or_default().to_owned()
-        };
+        let named = |name| named(row, name);
         if matches!(named("table").as_str(), "outbox_event" | "e") {
             entered += 1;
             assert_eq!(named("key"), key, "{statement}");
@@ -106,6 +105,12 @@ async fn check(session: &mut Session, statement: &str, key: &str, most: u64) {
     check_reads(session, statement, most).await;
 }
 
+/// The column of a plan that has this name.
+fn named(row: &Row, name: &str) -> String {
+    let index = row.columns_ref().iter().position(|column| column.name_str() == name);
+    index.and_then(|index| text(row, index).expect("text")).unwrap_or_default().to_owned()
+}
+
 /// Asserts that a statement reads at most `most` rows. What it changes is rolled back.
 async fn check_reads(session: &mut Session, statement: &str, most: u64) {
     session.run("START TRANSACTION; FLUSH STATUS").await.expect("forgets what was read before");
@@ -116,8 +121,8 @@ async fn check_reads(session: &mut Session, statement: &str, most: u64) {
     assert!(read <= most, "it read {read} rows, not at most {most}: {statement}");
 }
 
-fn seqs(first: i64, count: i64) -> Literal {
-    Literal::ints(&(first..first + count).collect::<Vec<_>>())
+fn seqs(first: i64, count: usize) -> Literal {
+    Literal::ints(&(first..).take(count).collect::<Vec<_>>())
 }
 
 #[tokio::test]
@@ -219,88 +224,84 @@ async fn what_waits_behind_a_head_is_passed_over() {
     .await;
 }
 
+/// The statements that lock, change or delete `count` rows from `first` on, or the first of them.
+fn changes(sql: &Sql, first: i64, count: usize) -> Vec<String> {
+    let node = NodeId::from_stored("a node");
+    let (id, begun) = (Literal::text(node.as_str()), Literal::text(&begun_by(&node)));
+    let held = Literal::clause(fill(&sql.held, &[("id", &id), ("begun", &begun)]));
+    let (many, one, nothing) = (seqs(first, count), Literal::int(first), Literal::nothing());
+    let ids = Literal::byte_list(&vec!["an event"; count]);
+    let events = Literal::clause(fill(&sql.of_events, &[("events", &ids)]));
+    let pairs = Literal::byte_pairs(vec![("an event", "a handler"); count]);
+    let pairs = Literal::clause(fill(&sql.of_handlers, &[("pairs", &pairs)]));
+    let positions = [("placed", &many), ("positions", &Literal::texts(&vec!["orders/3/1042"; count]))];
+    let position = Literal::clause(fill(&sql.position, &positions));
+    let holders = Literal::texts(&["a dead node", "another!"]);
+    let (delay, attempts, error) = (Literal::int(5), Literal::int(1), Literal::text("it failed"));
+    let status = Literal::int(3);
+    let failures = [("attempts", &attempts), ("failed_by", &id), ("error", &error)];
+    let failures = &Literal::clause(fill(&sql.failed, &failures));
+    let all = [
+        (&sql.settle_lock, vec![("seqs", &many), ("held", &nothing)]),
+        (&sql.settle_lock, vec![("seqs", &many), ("held", &held)]),
+        (&sql.settle_done, vec![("seqs", &many), ("position", &nothing)]),
+        (&sql.settle_done, vec![("seqs", &many), ("position", &position)]),
+        (&sql.done_at_once, vec![("seqs", &many), ("events", &events), ("held", &nothing), ("position", &nothing)]),
+        (&sql.done_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held), ("position", &position)]),
+        (&sql.removed_at_once, vec![("seqs", &many), ("events", &events), ("held", &nothing)]),
+        (&sql.removed_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held)]),
+        (&sql.promote_due, vec![("seqs", &many), ("events", &ids)]),
+        (
+            &sql.settle_retry,
+            vec![("seq", &one), ("failures", failures), ("delay", &delay), ("attempts", &attempts), ("error", &error)],
+        ),
+        (&sql.settle_hold, vec![("seq", &one), ("failures", failures), ("attempts", &attempts), ("error", &error)]),
+        (
+            &sql.settle_ended,
+            vec![
+                ("seq", &one),
+                ("failures", failures),
+                ("status", &status),
+                ("attempts", &attempts),
+                ("error", &error),
+            ],
+        ),
+        (
+            &sql.begin_attempt,
+            vec![("seq", &one), ("failures", failures), ("attempts", &attempts), ("error", &error), ("begun", &begun)],
+        ),
+        (&sql.take, vec![("seqs", &many), ("id", &id), ("begun", &begun)]),
+        (&sql.release, vec![("seqs", &many), ("events", &ids), ("id", &id), ("begun", &begun)]),
+        (&sql.free_strays, vec![("seqs", &many), ("holders", &holders)]),
+        (&sql.pending_lock, vec![("seqs", &many)]),
+        (&sql.waiting_lock, vec![("seqs", &many)]),
+        (&sql.cancel, vec![("seqs", &many)]),
+        (&sql.retry_now, vec![("seqs", &many)]),
+        (&sql.dead_lock, vec![("seqs", &many)]),
+        (&sql.replay, vec![("seqs", &many)]),
+        (&sql.delete, vec![("seqs", &many)]),
+        (&sql.purge, vec![("seqs", &many), ("status", &one)]),
+    ];
+    all.into_iter().map(|(statement, values)| fill(statement, &values)).collect()
+}
+
 #[tokio::test]
 async fn changes_find_their_rows_by_the_primary_key() {
     with_rows(async |store, session| {
         let sql = &store.inner().sql;
-        let node = NodeId::from_stored("a node");
-        let (id, begun) = (Literal::text(node.as_str()), Literal::text(&begun_by(&node)));
-        let held = fill(&sql.held, &[("id", &id), ("begun", &begun)]);
-        let (many, one, nothing) = (seqs(DONE + 1, 1000), Literal::int(DONE + 1), Literal::nothing());
-        let (held, owned) = (Literal::clause(held), Literal::clause(fill(&sql.held_partition, &[("id", &id)])));
-        let ids = Literal::byte_list(&["an event"; 1000]);
-        let events = Literal::clause(fill(&sql.of_events, &[("events", &ids)]));
-        let pairs = Literal::byte_pairs([("an event", "a handler"); 1000]);
-        let pairs = Literal::clause(fill(&sql.of_handlers, &[("pairs", &pairs)]));
-        let positions = [("placed", &many), ("positions", &Literal::texts(&["orders/3/1042"; 1000]))];
-        let position = Literal::clause(fill(&sql.position, &positions));
-        let holders = Literal::texts(&["a dead node", "another!"]);
-        let (delay, attempts, error) = (Literal::int(5), Literal::int(1), Literal::text("it failed"));
-        let status = Literal::int(3);
-        let failures = [("attempts", &attempts), ("failed_by", &id), ("error", &error)];
-        let failures = &Literal::clause(fill(&sql.failed, &failures));
-        for (statement, values) in [
-            (&sql.settle_lock, vec![("seqs", &many), ("held", &nothing)]),
-            (&sql.settle_lock, vec![("seqs", &many), ("held", &held)]),
-            (&sql.settle_done, vec![("seqs", &many), ("position", &nothing)]),
-            (&sql.settle_done, vec![("seqs", &many), ("position", &position)]),
-            (&sql.done_at_once, vec![("seqs", &many), ("events", &events), ("held", &nothing), ("position", &nothing)]),
-            (&sql.done_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held), ("position", &position)]),
-            (&sql.removed_at_once, vec![("seqs", &many), ("events", &events), ("held", &nothing)]),
-            (&sql.removed_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held)]),
-            (&sql.promote_due, vec![("seqs", &many), ("events", &ids)]),
-            (&sql.identify, vec![("seqs", &many)]),
-            (&sql.record_json, vec![("seqs", &many)]),
-            (&sql.newest, vec![("limit", &Literal::count(1000))]),
-            (
-                &sql.settle_retry,
-                vec![
-                    ("seq", &one),
-                    ("failures", failures),
-                    ("delay", &delay),
-                    ("attempts", &attempts),
-                    ("error", &error),
-                ],
-            ),
-            (&sql.settle_hold, vec![("seq", &one), ("failures", failures), ("attempts", &attempts), ("error", &error)]),
-            (
-                &sql.settle_ended,
-                vec![
-                    ("seq", &one),
-                    ("failures", failures),
-                    ("status", &status),
-                    ("attempts", &attempts),
-                    ("error", &error),
-                ],
-            ),
-            (
-                &sql.begin_attempt,
-                vec![
-                    ("seq", &one),
-                    ("failures", failures),
-                    ("attempts", &attempts),
-                    ("error", &error),
-                    ("begun", &begun),
-                ],
-            ),
-            (&sql.take, vec![("seqs", &many), ("id", &id), ("begun", &begun)]),
-            (&sql.release, vec![("seqs", &many), ("events", &ids), ("id", &id), ("begun", &begun)]),
-            (&sql.free_strays, vec![("seqs", &many), ("holders", &holders)]),
-            (&sql.pending_lock, vec![("seqs", &many)]),
-            (&sql.waiting_lock, vec![("seqs", &many)]),
-            (&sql.cancel, vec![("seqs", &many)]),
-            (&sql.retry_now, vec![("seqs", &many)]),
-            (&sql.dead_lock, vec![("seqs", &many)]),
-            (&sql.replay, vec![("seqs", &many)]),
-            (&sql.delete, vec![("seqs", &many)]),
-            (&sql.purge, vec![("seqs", &many), ("status", &one)]),
-        ] {
-            check(session, &fill(statement, &values), "PRIMARY", 2001).await;
+        let (many, nothing) = (seqs(DONE + 1, 1000), Literal::nothing());
+        let reads = [fill(&sql.identify, &[("seqs", &many)]), fill(&sql.record_json, &[("seqs", &many)])];
+        let newest = fill(&sql.newest, &[("limit", &Literal::count(1000))]);
+        for statement in changes(sql, DONE + 1, 1000).iter().chain(&reads).chain([&newest]) {
+            check(session, statement, "PRIMARY", 2001).await;
         }
         let free = sql.free_unique.replacen('?', &(DONE + 1).to_string(), 1).replacen('?', "'k'", 1);
         check(session, &free, "PRIMARY", 2).await;
         check_reads(session, &sql.find_unique.replacen('?', "'k'", 2), 2).await;
         // The owner of each row's partition besides; the server remembers those it has seen.
+        let id = Literal::text("a node");
+        let owned = Literal::clause(fill(&sql.held_partition, &[("id", &id)]));
+        let events = Literal::clause(fill(&sql.of_events, &[("events", &Literal::byte_list(&["an event"; 1000]))]));
         for statement in [&sql.settle_lock, &sql.done_at_once, &sql.removed_at_once] {
             let values = [("seqs", &many), ("events", &events), ("held", &owned), ("position", &nothing)];
             let statement = fill(statement, &values);
@@ -310,6 +311,22 @@ async fn changes_find_their_rows_by_the_primary_key() {
         let partitions: Vec<(RowId, u8)> = (DONE + 1..=DONE + 1000).map(stamp).collect();
         let assign = fill(&sql.assign_partitions, &[("partitions", &Literal::partitions(&partitions))]);
         check(session, &assign, "PRIMARY", 2002).await;
+    })
+    .await;
+}
+
+/// A server would rather read a small table as a whole, and would lock the rows that open transactions have inserted.
+#[tokio::test]
+async fn changes_enter_a_small_table_by_the_primary_key() {
+    with_tables(async |store, session, database| {
+        session.run(rows(database, 1, 20, 0, "NULL")).await.expect("fills the table");
+        for statement in changes(&store.inner().sql, 1, 20) {
+            let plan = session.run(format!("EXPLAIN {statement}")).await.expect("explains");
+            let mut entered = plan.rows(0).iter().filter(|row| ["outbox_event", "e"].contains(&&*named(row, "table")));
+            let entry = entered.next().expect("it is of the event table");
+            let (key, kind) = (named(entry, "key"), named(entry, "type"));
+            assert!(key == "PRIMARY" && ["range", "const"].contains(&&*kind), "{kind} of {key}: {statement}");
+        }
     })
     .await;
 }

@@ -30,12 +30,17 @@ const STALE: Duration = Duration::from_secs(45);
 
 /// Settings of every session of the engine, made in one round trip.
 ///
+/// By its variables or its `init_connect` a server may give a session another character set than the driver asks for, let any statement or
+/// commit begin a transaction, and refuse updates of whole tables. The collation is the one that the driver asks for.
+///
 /// At the default isolation level claims lock the gaps between rows and run into deadlocks. The server ends by itself what
 /// this side has given up on, also the transaction of a client that vanished or stands still, whose locks would stop the
 /// others: MariaDB soon; MySQL, which knows no such limit, when it takes the whole connection for idle. MariaDB would turn a
 /// long list into a join. Comments with a number are read by MySQL only, with an `M` by MariaDB only.
-const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
-                     SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
+const SETUP: &str = "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci; \
+                     SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
+                     SET SESSION autocommit = 1, completion_type = 0, sql_safe_updates = 0, \
+                     time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
                      innodb_lock_wait_timeout = 10, wait_timeout = 60 \
                      /*!80001 , max_execution_time = 30000 */ \
                      /*M!100600 , max_statement_time = 30, idle_transaction_timeout = 5, \
@@ -43,6 +48,9 @@ const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
 
 /// The query for the name that tells a server from every other, the replica that is promoted in its place among them.
 const SERVER: &str = "SELECT CONCAT_WS(' ', CONCAT(@@hostname, ':', @@port), CONCAT('server_id ', @@server_id), @@datadir /*!80001 , @@server_uuid */)";
+
+/// The query for the seconds that a server has been up.
+const UPTIME: &str = "SHOW GLOBAL STATUS LIKE 'Uptime'";
 
 /// The store's connections. A clone shares them.
 #[derive(Clone)]
@@ -212,6 +220,10 @@ impl Manager for Connector {
         let mut connection = Conn::new(self.options.clone()).await?;
         let server: Option<String> = connection.query_first(SERVER).await?;
         self.history.reached(&server.unwrap_or_default());
+        let uptime: Option<(String, u64)> = connection.query_first(UPTIME).await?;
+        if let Some((_name, seconds)) = uptime {
+            self.history.up_for(Duration::from_secs(seconds));
+        }
         Ok(connection)
     }
 

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use crate::support::{self, LEASE, with_db};
+use crate::support::{self, LEASE, done, events, with_db};
 use mysql_async::{Opts, OptsBuilder};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::{Fence, Mode};
 use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_mysql::{MysqlOptions, MysqlStore};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -253,6 +253,39 @@ async fn the_setup_of_the_users_options_runs_before_that_of_the_store() {
         MysqlOptions::from_opts(options).connect().await.expect("connects");
         let seen = db.text("SELECT CAST(MAX(wait) AS CHAR) FROM seen").await.expect("the setup has run");
         assert_ne!(seen, "10", "the store waits for a lock that long, and has set it before");
+    })
+    .await;
+}
+
+/// A verdict that met one of these is recorded later; after an unexpected error it would be given up, and the handler called again.
+#[tokio::test]
+async fn errors_that_pass_are_temporary() {
+    use StoreErrorKind::{Contention, Unavailable, Unexpected};
+    with_db(async |db| {
+        let store = db.store().await;
+        let owner = support::owner(&store).await;
+        let written = db.write(&store, events(1)).await;
+        let verdicts = done(&store, &written).await;
+        for (number, state, kind) in [
+            // A member of a cluster that has no majority, a full disk, and what a cluster or its certification refuses.
+            (1047, "08S01", Unavailable),
+            (1030, "HY000", Unavailable),
+            (3100, "HY000", Unavailable),
+            (3101, "40000", Contention),
+            // Some that nobody has listed.
+            (3999, "08007", Unavailable),
+            (3999, "40002", Contention),
+            (3999, "45000", Unexpected),
+        ] {
+            db.execute("DROP TRIGGER IF EXISTS refuses").await;
+            db.execute(&format!(
+                "CREATE TRIGGER refuses BEFORE UPDATE ON outbox_event FOR EACH ROW
+                 SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO = {number}, MESSAGE_TEXT = 'refused'"
+            ))
+            .await;
+            let error = store.settle(&owner, Fence::Table, &verdicts).await.expect_err("the server refuses");
+            assert_eq!(error.kind(), kind, "{number} ({state}): {error}");
+        }
     })
     .await;
 }

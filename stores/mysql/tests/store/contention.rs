@@ -1,5 +1,7 @@
 //! Transactions that meet: who waits, who does not, and what becomes of a deadlock.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test's helpers fail as the test does")]
+
 use std::time::Duration;
 
 use crate::support::{self, LEASE, done, events, eventually, fetch, node, with_db};
@@ -7,8 +9,10 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{IsolationLevel, TxOpts};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::ownership::{Epochs, Fence, Mode, Partitions, Renewal, Share};
-use pillarbox_core::store::{FetchedRow, Store as _, Upkeep as _};
+use pillarbox_core::row::{Change, Expected};
+use pillarbox_core::store::{FetchedRow, Purge, Purgeable, Store as _, Upkeep as _};
 use pillarbox_core::write::{Action, Command, Connection as _};
+use pillarbox_mysql::MysqlStore;
 
 /// How many sessions of this database are at a statement for longer than any of these takes by itself.
 async fn waiting(db: &support::Db) -> Option<String> {
@@ -194,6 +198,77 @@ async fn a_deadlock_is_run_again() {
         let (settled, ()) = tokio::join!(settle, meanwhile);
         assert_eq!(settled.expect("settles"), [0_i64; 0]);
         assert_eq!(store.counts().await.expect("counts").done, 2);
+    })
+    .await;
+}
+
+/// Fills the event table with 20 rows in a state, and deletes them while a writer's transaction is open that has inserted another one. A
+/// server would read so small a table as a whole, and wait for the writer.
+async fn beside_a_writer<T>(
+    db: &support::Db,
+    store: &MysqlStore,
+    state: &str,
+    delete: impl AsyncFnOnce(&[i64]) -> T,
+) -> T {
+    db.execute("DELETE FROM outbox_event").await;
+    let written = db.write(store, events(20)).await;
+    db.execute(&format!("UPDATE outbox_event SET {state}")).await;
+    let mut writer = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
+    let insert = "INSERT INTO outbox_event (event_id, event_type, payload) VALUES ('open', 't', '{}')";
+    writer.query_drop(insert).await.expect("inserts");
+    let deleted = tokio::time::timeout(Duration::from_secs(8), delete(&written)).await;
+    writer.rollback().await.expect("rolls back");
+    assert_eq!(db.text("SELECT CAST(COUNT(*) AS CHAR) FROM outbox_event").await.as_deref(), Some("0"), "{state}");
+    deleted.unwrap_or_else(|_| panic!("it waited for the writer: {state}"))
+}
+
+#[tokio::test]
+async fn deleting_events_waits_for_no_writer() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let owner = support::owner(&store).await;
+        // On the first attempt, and after a failed one.
+        for attempts in [0, 1] {
+            let state = format!("attempts = {attempts}");
+            let settle = async |written: &[i64]| {
+                let mut verdicts = done(&store, written).await;
+                for verdict in &mut verdicts {
+                    verdict.change = Change::Remove;
+                    verdict.expected = Expected { attempts, replays: 0 };
+                }
+                store.settle(&owner, Fence::Table, &verdicts).await
+            };
+            let refused = beside_a_writer(db, &store, &state, settle).await;
+            assert_eq!(refused.expect("settles"), [0_i64; 0], "{attempts}");
+        }
+        let discard = async |written: &[i64]| store.discard(written).await;
+        let discarded = beside_a_writer(db, &store, "status = 3, done_at = '2000-01-01'", discard).await;
+        assert_eq!(discarded.expect("discards").len(), 20);
+        store.leave(&owner).await.expect("leaves");
+        for (what, status) in [(Purgeable::Done, 1), (Purgeable::Dead, 3), (Purgeable::All, 0)] {
+            let state = format!("status = {status}, done_at = '2000-01-01', created_at = '2000-01-01'");
+            let purge = async |_: &[i64]| store.purge(&Purge::new(what, Duration::from_secs(60), 100)).await;
+            let purged = beside_a_writer(db, &store, &state, purge).await;
+            assert_eq!(purged.expect("purges").removed, 20, "{what:?}");
+        }
+    })
+    .await;
+}
+
+/// The purge passes over messages that a transaction has just received.
+#[tokio::test]
+async fn purging_the_inbox_waits_for_no_receiver() {
+    with_db(async |db| {
+        let store = db.store().await;
+        let old = "INSERT INTO outbox_inbox (consumer, message_id, received_at) VALUES ('c', ?, '2000-01-01')";
+        let mut connection = db.pool.get_conn().await.expect("a connection");
+        connection.exec_batch(old, (0..20).map(|number| (number,))).await.expect("fills the inbox");
+        let mut receiver = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
+        receiver.run(&store.receive("c", "just received")).await.expect("receives");
+        let purge = store.purge_inbox("c", Duration::from_secs(60), 100);
+        let purged = tokio::time::timeout(Duration::from_secs(8), purge).await;
+        receiver.rollback().await.expect("rolls back");
+        assert_eq!(purged.expect("it waited for the receiver").expect("purges"), 20);
     })
     .await;
 }

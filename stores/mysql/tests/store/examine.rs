@@ -159,6 +159,32 @@ async fn an_open_transaction_is_named_with_its_statement_but_not_its_values() {
     eventually("it is gone", async || Findings::with(&store, open).await.is_healthy("mysql-transaction-open")).await;
 }
 
+/// The server has the beginning of a transaction in the time zone of its machine, and the store's sessions are in UTC.
+#[tokio::test]
+async fn the_age_of_a_transaction_is_right_in_every_time_zone_of_the_server() {
+    for zone in ["XYZ8", "XYZ-9"] {
+        let server = Server::start_in(zone, 1).await;
+        let (store, pool) = (store_at(&server).await, server.pool());
+        let (mut other, mut admin) = (connection(&pool).await, connection(&pool).await);
+        execute(&mut other, "START TRANSACTION").await;
+        execute(&mut other, "INSERT INTO outbox_event (event_id, event_type, payload) VALUES ('e', 't', '{}')").await;
+        let open = |limits: &mut Thresholds| limits.pinned_after = Duration::ZERO;
+        eventually("it is told", async || !Findings::with(&store, open).await.is_healthy("mysql-transaction-open"))
+            .await;
+        let found = Findings::of(&store).await;
+        let judged = found.of_code("mysql-transaction-open");
+        assert_eq!(*judged, Judgement::Healthy, "{zone}: it has just begun");
+        // Of which a migration tells that waits for a table.
+        execute(&mut admin, "SET time_zone = '+00:00'").await;
+        let row: Option<(u32, i64)> =
+            admin.query_first(include_str!("../../sql/open_transactions.sql")).await.expect("answers");
+        let (thread, age) = row.expect("a transaction is open");
+        assert_eq!(thread, other.id(), "{zone}");
+        assert!((0..120).contains(&age), "{zone}: {age} s");
+        store.close().await;
+    }
+}
+
 #[tokio::test]
 async fn a_dropped_index_and_old_rows_are_found() {
     with_db(async |db| {

@@ -7,8 +7,11 @@ mod examine;
 mod failover;
 mod guard;
 mod identity;
+mod implicit_commit;
 mod migrate;
 mod predecessors;
+mod privileges;
+mod session;
 #[path = "../support/mod.rs"]
 mod support;
 mod unknown_status;

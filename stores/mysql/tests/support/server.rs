@@ -20,6 +20,11 @@ pub(crate) struct Server {
 impl Server {
     /// A server with a binary log under this number, and a database `test`.
     pub(crate) async fn start(number: u32) -> Self {
+        Self::start_in("UTC0", number).await
+    }
+
+    /// The same on a machine in this time zone, such as `XYZ8` for eight hours behind UTC.
+    pub(crate) async fn start_in(zone: &str, number: u32) -> Self {
         let directory = tempfile::Builder::new().prefix("pillarbox-mariadb").tempdir().expect("a directory");
         let path = directory.path();
         if is_root() {
@@ -35,6 +40,7 @@ impl Server {
             .args([format!("--port={port}"), format!("--server-id={number}")])
             .arg(format!("--socket={}", path.join("socket").display()))
             .arg("--innodb-flush-log-at-trx-commit=0")
+            .env("TZ", zone)
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a log"))
             .stderr(log)
