@@ -1,21 +1,25 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use auto_impl::auto_impl;
+use pillarbox_core::lock::Mutex;
 use pillarbox_doctor::{Doctor, RoutePause, Severity, SourceStatus};
 use pillarbox_routes::{Forwarder, RouteState, RouteStatus};
-use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
+use crate::actions::Jobs;
 use crate::source::Source;
 
 /// The time for which an examination is good, however many look at it.
 const GOOD_FOR: Duration = Duration::from_secs(60);
 /// The time between two examinations, however often somebody asks for one.
 const APART: Duration = Duration::from_secs(5);
-/// The longest time of one.
+/// The time after which a doctor ends its examination by itself, and tells what it has found by then.
+const LIMIT: Duration = Duration::from_secs(15);
+/// The longest time of one, whoever examines.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Examines an outbox: its database, its brokers, its nodes. The console asks at most once a minute, and while somebody looks.
@@ -57,7 +61,7 @@ pub struct Finding {
 #[async_trait]
 impl Examine for Doctor {
     async fn examine(&self) -> Examination {
-        let report = self.run().await;
+        let report = self.run_within(LIMIT).await;
         let findings = report.findings.into_iter().map(|finding| Finding {
             code: finding.code.to_owned(),
             severity: finding.severity,
@@ -77,9 +81,12 @@ impl Examine for Doctor {
     }
 }
 
-/// The last examination of each source.
+/// The last examination of each source. A source whose database is silent makes no other wait.
 #[derive(Debug, Default)]
-pub(crate) struct Examinations(Mutex<HashMap<String, Examined>>);
+pub(crate) struct Examinations(Mutex<HashMap<String, Last>>);
+
+/// The last examination of a source. It is locked while the next one is made, whose result all others wait for.
+type Last = Arc<tokio::sync::Mutex<Option<Examined>>>;
 
 /// An examination that was made.
 #[derive(Debug, Clone)]
@@ -98,29 +105,45 @@ impl Examined {
 
 impl Examinations {
     /// The last examination if it is still good, or else one of now; `None` if nobody examines the source. Whoever has seen an examination
-    /// may want one after it.
-    pub(crate) async fn of(&self, source: &Source, seen: Option<u64>) -> Option<Examined> {
+    /// may want one after it. An examination that has begun is among `jobs`, and ends though nobody waits for it any more.
+    pub(crate) async fn of(&self, jobs: &Jobs, source: &Source, seen: Option<u64>) -> Option<Examined> {
         source.examiner.as_ref()?;
-        // One at a time: the others wait for its result.
-        let mut all = self.0.lock().await;
-        all.retain(|name, last| name == source.name() || last.age() < GOOD_FOR);
-        let last = all.get(source.name());
+        let mut last = self.last(source.name()).lock_owned().await;
         let is_good = |last: &&Examined| {
             let good_for = if seen == Some(last.number) { APART } else { GOOD_FOR };
             last.age() < good_for
         };
-        if let Some(last) = last.filter(is_good) {
+        if let Some(last) = last.as_ref().filter(is_good) {
             return Some(last.clone());
         }
-        let number = last.map_or(0, |last| last.number) + 1;
-        let examination = timeout(PATIENCE, examine(source)).await.unwrap_or_else(|_elapsed| Examination {
-            not_checked: vec![("all".to_owned(), "the examination did not end within 20 seconds".to_owned())],
-            ..Examination::default()
+        let number = last.as_ref().map_or(0, |last| last.number) + 1;
+        let source = source.clone();
+        let examined = jobs.see_through(async move {
+            let examination = examine(&source).await;
+            let examined = Examined { number, at: Instant::now(), examination };
+            *last = Some(examined.clone());
+            examined
         });
-        let examined = Examined { number, at: Instant::now(), examination };
-        all.insert(source.name().to_owned(), examined.clone());
-        Some(examined)
+        // The task has panicked, or the console is ending.
+        let broken = || Examined { number, at: Instant::now(), examination: nothing("the examination has broken off") };
+        Some(examined.await.unwrap_or_else(broken))
     }
+
+    /// The last examination of the source of this name. Those of other sources are forgotten once they are old and nobody looks.
+    fn last(&self, name: &str) -> Last {
+        let is_kept = |last: &Last| {
+            Arc::strong_count(last) > 1
+                || last.try_lock().is_ok_and(|last| last.as_ref().is_some_and(|last| last.age() < GOOD_FOR))
+        };
+        let mut all = self.0.lock();
+        all.retain(|other, last| other == name || is_kept(last));
+        Arc::clone(all.entry(name.to_owned()).or_default())
+    }
+}
+
+/// An examination that has checked nothing, for this reason.
+fn nothing(reason: &str) -> Examination {
+    Examination { not_checked: vec![("all".to_owned(), reason.to_owned())], ..Examination::default() }
 }
 
 /// The findings of a source's examiner, and those of this process about its own deliveries.
@@ -138,10 +161,9 @@ async fn examine(source: &Source) -> Examination {
         }
     };
     let given = async {
-        match &source.examiner {
-            Some(examiner) => examiner.examine().await,
-            None => Examination::default(),
-        }
+        let Some(examiner) = &source.examiner else { return Examination::default() };
+        let late = |_elapsed| nothing("the examination did not end within 20 seconds");
+        timeout(PATIENCE, examiner.examine()).await.unwrap_or_else(late)
     };
     let (own, given) = tokio::join!(own, given);
     let mut findings: Vec<Finding> = own.findings.into_iter().chain(given.findings).collect();

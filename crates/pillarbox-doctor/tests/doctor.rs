@@ -133,10 +133,22 @@ async fn who_never_answers_is_given_up_and_the_others_are_told() {
     assert_eq!(began.elapsed(), Duration::from_secs(20), "all are examined side by side");
     let mut found = codes(&report);
     found.sort_unstable();
-    assert_eq!(found, ["broker-refuses", "no-node"]);
-    let unfinished = report.not_checked.iter().find(|check| check.code == "examination-unfinished");
-    assert_eq!(unfinished.map(|check| check.subject.as_str()), Some("later"));
+    assert_eq!(found, ["broker-refuses", "examination-unfinished", "no-node"]);
+    let unfinished = report.findings.iter().find(|finding| finding.code == "examination-unfinished");
+    assert_eq!(unfinished.map(|finding| finding.subject.as_str()), Some("later"));
     assert!(report.passed.iter().any(|check| check.subject == "later"), "what was found by then is told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_examination_that_did_not_end_is_not_healthy() {
+    let doctor = Doctor::new().broker("later", broker(Answers::Later), Vec::new(), Vec::new());
+    for (limit, expected) in [(Duration::from_secs(15), "15s"), (Duration::from_secs(600), "60s")] {
+        let began = tokio::time::Instant::now();
+        let report = doctor.run_within(limit).await;
+        assert!(!report.healthy && codes(&report) == ["examination-unfinished"], "{report:?}");
+        assert_eq!(report.findings[0].evidence, format!("it did not end within {expected}; checks made by then: 1"));
+        assert_eq!(began.elapsed(), limit.min(Duration::from_secs(60)), "its own limit holds as well");
+    }
 }
 
 #[tokio::test]

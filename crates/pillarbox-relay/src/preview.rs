@@ -2,12 +2,14 @@ use std::collections::BTreeMap;
 
 use pillarbox_core::error::StoreError;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::store::{Fetch, FetchedRow, Store};
+use pillarbox_core::store::{Fetch, Fetched, FetchedRow, Store};
 use pillarbox_routes::{Destination, Forwarder};
 use serde::Serialize;
 
 /// Rows read at once, at least.
 const PAGE: usize = 1000;
+/// Bytes of the payloads that are read at once. Those without a due time have as many as those with one.
+const PAGE_BYTES: usize = 4 << 20;
 /// Rows with a due time that are looked at.
 const MAX_TIMED: usize = 100_000;
 /// Kinds of events told apart; what is more is counted together.
@@ -57,8 +59,8 @@ impl Preview {
         let mut places: BTreeMap<Place, u64> = BTreeMap::new();
         let mut pages = Pages::new(limit, MAX_TIMED);
         while let Some(fetch) = pages.next() {
-            let rows = store.fetch(fetch).await?.rows;
-            for row in pages.take(rows) {
+            let fetched = store.fetch(fetch).await?;
+            for row in pages.take(fetched) {
                 self.events += 1;
                 let place = place(row, forwarder);
                 if places.len() < MAX_LINES || places.contains_key(&place) {
@@ -96,7 +98,7 @@ struct Pages {
 
 impl Pages {
     fn new(left: usize, max_timed: usize) -> Self {
-        let fetch = Fetch::new(0);
+        let fetch = Fetch { max_bytes: PAGE_BYTES, ..Fetch::new(0) };
         Self { fetch, left, max_timed, ended: false, more: false }
     }
 
@@ -107,8 +109,9 @@ impl Pages {
     }
 
     /// The rows of the page that was read, without those that are not looked at.
-    fn take(&mut self, mut rows: Vec<FetchedRow>) -> Vec<FetchedRow> {
-        let full = rows.len() >= self.fetch.limit;
+    fn take(&mut self, Fetched { mut rows, cut, .. }: Fetched) -> Vec<FetchedRow> {
+        // One that was cut short at its bytes has fewer rows than the limit, and there may be more.
+        let full = cut || rows.len() >= self.fetch.limit;
         rows.retain(|row| self.takes(row));
         self.left = self.left.saturating_sub(rows.len());
         // Rows without a due time have a share of every full page, if there are any left.
@@ -162,9 +165,14 @@ mod tests {
 
     /// A store of due events: so many of type `ready` without a due time, and so many of type `timed` with one.
     async fn store(ready: usize, timed: usize) -> MemoryStore {
+        store_of(ready, timed, "{}").await
+    }
+
+    /// As [`store`], of events with this payload.
+    async fn store_of(ready: usize, timed: usize, payload: &str) -> MemoryStore {
         let store = MemoryStore::new();
         let event = |timed: bool| {
-            let event = Envelope::builder(if timed { "timed" } else { "ready" }).payload_json("{}");
+            let event = Envelope::builder(if timed { "timed" } else { "ready" }).payload_json(payload.to_owned());
             let event = if timed { event.deliver_after(Duration::from_secs(3600)) } else { event };
             event.build().expect("valid")
         };
@@ -197,6 +205,24 @@ mod tests {
         assert_eq!((events, more), (5000, true));
     }
 
+    /// A thousand events of this size, unbounded, would take 600 MB of memory.
+    #[tokio::test]
+    async fn pages_are_bounded_by_their_bytes_and_large_events_are_counted_to_the_last() {
+        let payload = format!("\"{}\"", "x".repeat(600_000));
+        let store = store_of(20, 9, &payload).await;
+        let mut pages = Pages::new(usize::MAX, MAX_TIMED);
+        let mut taken = Vec::new();
+        while let Some(fetch) = pages.next() {
+            let fetched = store.fetch(fetch).await.expect("reads");
+            let rows = fetched.rows.len();
+            assert!(rows * payload.len() < 2 * PAGE_BYTES + 2 * payload.len(), "{rows} rows in a page");
+            taken.extend(pages.take(fetched).into_iter().map(|row| row.seq()));
+        }
+        taken.sort_unstable();
+        taken.dedup();
+        assert_eq!((taken.len(), pages.more), (29, false));
+    }
+
     #[tokio::test]
     async fn what_is_known_is_told_to_the_store_a_bounded_number_of_times() {
         let (ready, timed) = (12 * PAGE, 20 * PAGE);
@@ -207,8 +233,8 @@ mod tests {
             while let Some(fetch) = pages.next() {
                 told += fetch.exclude.len();
                 assert!(fetch.exclude.len() <= max_timed && fetch.exclude.len() < 10 * (fetch.limit + 1));
-                let rows = store.fetch(fetch).await.expect("reads").rows;
-                taken += pages.take(rows).len();
+                let fetched = store.fetch(fetch).await.expect("reads");
+                taken += pages.take(fetched).len();
             }
             assert_eq!((taken, pages.more), (seen, max_timed < timed));
             assert!(told < 10 * (ready + timed), "{told}");

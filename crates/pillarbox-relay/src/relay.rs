@@ -4,7 +4,7 @@ use std::time::Duration;
 use futures_util::Stream;
 use futures_util::future::join_all;
 use futures_util::stream::pending;
-use pillarbox_console::Console;
+use pillarbox_console::{Access, Console};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::store::{Judged, Store, operation};
 use pillarbox_engine::run::{Drained, StartError};
@@ -203,7 +203,8 @@ impl Relay {
     }
 
     /// As [`run`](Self::run), and puts each file of `files` in the place of the one before, as far as it differs: sources and
-    /// routes that say the same go on without interruption, and publishers keep their connections. A file that cannot be used is
+    /// routes that say the same go on without interruption, and publishers keep their connections. The console takes over what its files
+    /// of passwords hold by then. A file that cannot be used is
     /// refused with a line in the log, and the relay goes on with the one it has.
     ///
     /// # Errors
@@ -214,10 +215,10 @@ impl Relay {
         files: impl Stream<Item = Result<RelayFile, FileError>>,
     ) -> Result<(), RelayError> {
         let endpoint = Endpoint::open(self.file.server.listen).await?;
-        let console = console(&self.file).await?;
+        let (access, console) = console(&self.file).await?.unzip();
         // A metric counts nothing whose handle was made before there was somebody to count, as those of `new` were: they are made
         // again.
-        let sources = Sources::start(self.file)?;
+        let sources = Sources::start(self.file)?.with_console(access);
         // Probes are answered from the first moment: a relay that waits for a broker is alive, and not ready.
         let serving = endpoint.serve(sources.reports());
         let console = console.map(|(server, console)| server.serve(console.sources(sources.shown_by_console())));
@@ -267,13 +268,14 @@ async fn may_join(source: &Source, store: &dyn Store) -> Result<(), StoreError> 
     nodes.admit(mode).map(|_| ()).map_err(refused)
 }
 
-/// Opens the console that a file asks for.
-async fn console(file: &RelayFile) -> Result<Option<(ConsoleServer, Console)>, RelayError> {
+/// Opens the console that a file asks for, and tells who may see it.
+async fn console(file: &RelayFile) -> Result<Option<(Access, (ConsoleServer, Console))>, RelayError> {
     let Some(settings) = &file.server.console else { return Ok(None) };
-    let console = settings.console(Console::new(settings.access()?));
+    let access = settings.access_by(file.accounts.clone())?;
+    let console = settings.console(Console::new(access.clone()));
     let server = ConsoleServer::open(settings.listen).await.map_err(RelayError::ServeConsole)?;
     tracing::info!(address = %server.address(), "the console is served");
-    Ok(Some((server, console)))
+    Ok(Some((access, (server, console))))
 }
 
 /// Adds what is not there yet.

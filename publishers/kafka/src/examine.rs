@@ -7,6 +7,8 @@ use pillarbox_core::examine::Severity::{Notice, Warning};
 use pillarbox_core::examine::{Check, Checked};
 use rdkafka::admin::{AdminOptions, ConfigResource, ResourceSpecifier};
 use rdkafka::producer::Producer as _;
+use tokio::runtime::Handle;
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use crate::KafkaPublisher;
@@ -75,7 +77,8 @@ impl KafkaPublisher {
         let options = AdminOptions::new().request_timeout(Some(self.timeout)).operation_timeout(Some(self.timeout));
         let topics: Vec<ResourceSpecifier<'_>> =
             targets.iter().map(|target| ResourceSpecifier::Topic(target)).collect();
-        let described = match timeout(self.timeout, admin.describe_configs(&topics, &options)).await {
+        let asking = admin.describe_configs(&topics, &options);
+        let described = match answer_to(admin, asking, self.timeout).await {
             Ok(described) => described.map_err(|error| error.to_string())?,
             Err(_elapsed) => return Err("the brokers did not answer in time".to_owned()),
         };
@@ -83,6 +86,28 @@ impl KafkaPublisher {
             .into_iter()
             .map(|topic| topic.map(|topic| settings_of(&topic)).map_err(|code| code.to_string()))
             .collect()
+    }
+}
+
+/// The answer to a question that a client has asked, within a limit. The client ends with it, or with the future that waits for it.
+async fn answer_to<C: Send + 'static, T>(
+    client: C,
+    asking: impl Future<Output = T>,
+    limit: Duration,
+) -> Result<T, Elapsed> {
+    let _client = Leaving(Some(client));
+    timeout(limit, asking).await
+}
+
+/// Ends a client where waiting is allowed: its end joins a thread of its own, which is nothing for a thread of the runtime.
+struct Leaving<C: Send + 'static>(Option<C>);
+
+impl<C: Send + 'static> Drop for Leaving<C> {
+    fn drop(&mut self) {
+        let client = self.0.take();
+        if let Ok(runtime) = Handle::try_current() {
+            drop(runtime.spawn_blocking(move || drop(client)));
+        }
     }
 }
 
@@ -143,9 +168,38 @@ fn list(all: impl Iterator<Item = String>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+    use std::sync::mpsc;
+    use std::thread::{self, ThreadId};
+
     use pillarbox_core::examine::Judgement;
+    use tokio::task::spawn_blocking;
 
     use super::*;
+
+    /// Tells the thread in which it ends.
+    struct Client(mpsc::Sender<ThreadId>);
+
+    impl Drop for Client {
+        fn drop(&mut self) {
+            // A test that has failed listens no more.
+            let _ = self.0.send(thread::current().id());
+        }
+    }
+
+    /// All of the runtime is in the thread of the test.
+    #[tokio::test]
+    async fn a_client_never_ends_in_a_thread_of_the_runtime() {
+        let (told, ended) = mpsc::channel();
+        let client = || Client(told.clone());
+        let (short, long) = (Duration::from_millis(10), Duration::from_secs(3600));
+        assert_eq!(answer_to(client(), async { Err::<(), _>("refused") }, long).await, Ok(Err("refused")));
+        assert!(answer_to(client(), pending::<()>(), short).await.is_err(), "the limit is over");
+        let given_up = timeout(short, answer_to(client(), pending::<()>(), long)).await;
+        assert!(given_up.is_err(), "nobody waits for the answer any more");
+        let threads = spawn_blocking(move || ended.iter().take(3).collect::<Vec<_>>()).await.expect("all have ended");
+        assert!(threads.len() == 3 && !threads.contains(&thread::current().id()), "{threads:?}");
+    }
 
     fn evidence(checked: &Checked) -> &str {
         match &checked.judgement {

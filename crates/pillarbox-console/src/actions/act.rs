@@ -10,7 +10,7 @@ use super::audit::Audit;
 use super::jobs::Job;
 use super::operation::Operation;
 use crate::pages::answer;
-use crate::parts::Filters;
+use crate::parts::{Filters, Unknown};
 use crate::problem::Problem;
 use crate::source::Source;
 use crate::view::View;
@@ -28,6 +28,8 @@ pub(crate) struct Confirmed {
     count: String,
     #[serde(flatten)]
     filters: Filters,
+    #[serde(flatten)]
+    unknown: Unknown,
 }
 
 /// Makes a change that was confirmed.
@@ -39,7 +41,9 @@ pub(crate) async fn act(view: View, Operation(confirmed): Operation<Confirmed>) 
     })
 }
 
-async fn made(view: View, Confirmed { action, seq, count, filters }: Confirmed) -> Result<Response, Problem> {
+async fn made(view: View, confirmed: Confirmed) -> Result<Response, Problem> {
+    let Confirmed { action, seq, count, filters, unknown } = confirmed;
+    unknown.refuse()?;
     if seq.is_empty() {
         let count = count.parse().map_err(|_| Problem::bad("`count` is no number of rows"))?;
         return all(&view, action, &filters, count).await;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::Action;
 use crate::layout::{self, Page};
 use crate::pages::{answer, dead, events};
-use crate::parts::{Filters, Status, badge, counted, empty};
+use crate::parts::{Filters, Status, Unknown, badge, counted, empty};
 use crate::problem::Problem;
 use crate::view::View;
 
@@ -20,18 +20,22 @@ pub(crate) struct Asked {
     #[serde(rename = "do")]
     action: Action,
     seq: Option<i64>,
+    #[serde(flatten)]
+    filters: Filters,
+    #[serde(flatten)]
+    unknown: Unknown,
 }
 
 /// Says what would be changed, and how many, before it is.
 pub(crate) async fn confirm(
     view: View,
-    Query(Asked { action, seq }): Query<Asked>,
-    Query(filters): Query<Filters>,
+    Query(Asked { action, seq, filters, unknown }): Query<Asked>,
 ) -> Result<Response, Problem> {
     if !view.may_operate() {
         let problem = "your role is to read; to change something takes the role to operate";
         return Err(Problem::refused(StatusCode::FORBIDDEN, problem));
     }
+    unknown.refuse()?;
     let (count, preview) = match seq {
         Some(seq) => one(&view, action, seq).await?,
         None if action.is_about_dead() => all_dead(&view, &filters).await?,

@@ -27,7 +27,8 @@ impl<T: DeserializeOwned> FromRequest<App> for Operation<T> {
             let problem = "the form is not of this session; open the page anew, and try again";
             return Err(Problem::refused(StatusCode::FORBIDDEN, problem));
         }
-        let form = serde_json::Value::Object(fields.into_iter().map(|(name, value)| (name, value.into())).collect());
+        let fields = fields.into_iter().filter(|(name, _)| name != "token");
+        let form = serde_json::Value::Object(fields.map(|(name, value)| (name, value.into())).collect());
         serde_json::from_value(form)
             .map(Self)
             .map_err(|_| Problem::bad("the form is incomplete; open the page anew, and try again"))

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use pillarbox_core::lock::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use super::{Role, User};
@@ -12,13 +14,19 @@ const LARGEST: usize = 64 * 1024;
 
 /// Users and their passwords, as files name them. Only hashes are kept.
 #[derive(Clone, Default)]
-pub struct Accounts(Vec<Account>);
+pub struct Accounts(Vec<Arc<Account>>);
 
-#[derive(Clone)]
-struct Account {
-    user: User,
+/// A user with a password. A session belongs to the very account that it was opened for, and not to an equal one.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) user: User,
+    /// A hash of it.
     password: [u8; 32],
 }
+
+/// The accounts in force, which may be replaced while consoles are served.
+#[derive(Default)]
+pub(crate) struct AccountsInForce(Mutex<Arc<Accounts>>);
 
 /// A file of passwords that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +73,7 @@ impl Accounts {
         if password.chars().count() < SHORTEST {
             return Err(malformed(path, None, TOO_SHORT));
         }
-        self.0.push(Account { user: User::new(role.name(), role), password: hash(password) });
+        self.0.push(Arc::new(Account { user: User::new(role.name(), role), password: hash(password) }));
         Ok(self)
     }
 
@@ -90,7 +98,7 @@ impl Accounts {
                     "the name stands there twice; give each user a name of its own",
                 ));
             }
-            self.0.push(account);
+            self.0.push(Arc::new(account));
         }
         if self.0.len() == before {
             return Err(malformed(path, None, "it names no user; write a line `NAME:ROLE:PASSWORD` for each"));
@@ -98,22 +106,63 @@ impl Accounts {
         Ok(self)
     }
 
-    /// The user who has this name, if one is given, and this password.
-    pub(crate) fn find(&self, name: Option<&str>, password: &str) -> Option<&User> {
+    /// The account that has this name, if one is given, and this password.
+    pub(crate) fn find(&self, name: Option<&str>, password: &str) -> Option<&Arc<Account>> {
         let given = hash(password);
         // Each is compared, whichever it is: hashes of what was given tell nothing by their time.
         let mut found = None;
         for account in &self.0 {
             if account.password == given && name.is_none_or(|name| name == account.user.name) {
-                found = Some(&account.user);
+                found = Some(account);
             }
         }
         found
     }
 
+    /// True if this very account is among them.
+    pub(crate) fn have(&self, account: &Arc<Account>) -> bool {
+        self.0.iter().any(|other| Arc::ptr_eq(other, account))
+    }
+
     /// True if a user has to say who it is: there are several.
     pub(crate) fn have_names(&self) -> bool {
         self.0.len() > 1
+    }
+
+    /// These accounts, where those that `before` has as well, with the same role and password, are the very accounts of `before`.
+    fn after(self, before: &Self) -> Self {
+        let same = |account: Arc<Account>| before.0.iter().find(|other| **other == account).cloned().unwrap_or(account);
+        Self(self.0.into_iter().map(same).collect())
+    }
+}
+
+impl AccountsInForce {
+    pub(crate) fn new(accounts: Accounts) -> Self {
+        Self(Mutex::new(Arc::new(accounts)))
+    }
+
+    /// The accounts as they are now.
+    pub(crate) fn now(&self) -> Arc<Accounts> {
+        Arc::clone(&self.0.lock())
+    }
+
+    /// Puts others in their place. An account that says what it said keeps its sessions.
+    pub(crate) fn replace(&self, accounts: Accounts) {
+        let mut now = self.0.lock();
+        *now = Arc::new(accounts.after(&now));
+    }
+}
+
+impl fmt::Debug for AccountsInForce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.now().fmt(f)
+    }
+}
+
+/// Without the hash of the password.
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.user.fmt(f)
     }
 }
 
@@ -158,7 +207,7 @@ fn hash(text: &str) -> [u8; 32] {
 
 impl fmt::Debug for Accounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|account| &account.user)).finish()
+        f.debug_list().entries(&self.0).finish()
     }
 }
 
@@ -172,11 +221,15 @@ mod tests {
         file
     }
 
+    fn found(accounts: &Accounts, name: Option<&str>, password: &str) -> Option<User> {
+        accounts.find(name, password).map(|account| account.user.clone())
+    }
+
     #[test]
     fn a_password_is_all_that_its_file_holds() {
         let accounts = Accounts::new().password_file(file("  long:enough-1\n").path(), Role::Read).expect("a password");
-        assert_eq!(accounts.find(None, "long:enough-1"), Some(&User::new("read", Role::Read)));
-        assert_eq!(accounts.find(None, "long:enough-2"), None);
+        assert_eq!(found(&accounts, None, "long:enough-1"), Some(User::new("read", Role::Read)));
+        assert_eq!(found(&accounts, None, "long:enough-2"), None);
         assert!(!format!("{accounts:?}").contains("enough"));
     }
 
@@ -185,9 +238,29 @@ mod tests {
         let accounts = Accounts::new()
             .users_file(file("# who\n\nada:operate:correct:horse:battery\nbob:read:staple-of-twelve\n").path())
             .expect("users");
-        assert_eq!(accounts.find(Some("ada"), "correct:horse:battery"), Some(&User::new("ada", Role::Operate)));
-        assert_eq!(accounts.find(Some("bob"), "correct:horse:battery"), None);
-        assert_eq!(accounts.find(None, "staple-of-twelve"), Some(&User::new("bob", Role::Read)));
+        let found = |name, password| found(&accounts, name, password);
+        assert_eq!(found(Some("ada"), "correct:horse:battery"), Some(User::new("ada", Role::Operate)));
+        assert_eq!(found(Some("bob"), "correct:horse:battery"), None);
+        assert_eq!(found(None, "staple-of-twelve"), Some(User::new("bob", Role::Read)));
+    }
+
+    #[test]
+    fn an_account_stays_the_same_until_its_role_or_password_is_another() {
+        let users = |text: &str| Accounts::new().users_file(file(text).path()).expect("users");
+        let first = "ada:operate:correct-horse-battery\nbob:read:staple-of-twelve\neve:read:another-of-twelve";
+        let in_force = AccountsInForce::new(users(first));
+        let of = |name, password| in_force.now().find(Some(name), password).cloned();
+        let [ada, bob] = [of("ada", "correct-horse-battery"), of("bob", "staple-of-twelve")].map(|it| it.expect("one"));
+        let eve = of("eve", "another-of-twelve").expect("one");
+        let are_there = || [&ada, &bob, &eve].map(|account| in_force.now().have(account));
+        in_force
+            .replace(users("bob:read:staple-of-twelve\neve:operate:another-of-twelve\nada:operate:rotated-battery"));
+        assert_eq!(are_there(), [false, true, false], "the password of the first and the role of the last are others");
+        assert!(of("ada", "correct-horse-battery").is_none() && of("ada", "rotated-battery").is_some());
+        in_force.replace(users(first));
+        assert_eq!(are_there(), [false, true, false], "a password that is put back opens no session again");
+        in_force.replace(users("ada:operate:correct-horse-battery"));
+        assert_eq!(are_there(), [false; 3]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Redirect, Response};
 
 use super::sessions::{COOKIE, Login};
-use super::{Role, Rule, User, host};
+use super::{Accounts, Role, Rule, User, host};
 use crate::app::App;
 use crate::problem::Problem;
 use crate::view::up;
@@ -73,20 +73,25 @@ fn caller(app: &App, request: &Parts) -> Result<Option<(Caller, Proof)>, Duratio
         Rule::Loopback(role) => Some((of_user(User::new("local", *role)), Proof::Ambient)),
         Rule::Service(user) => user(request).map(|user| (of_user(user), Proof::Ambient)),
         Rule::Accounts(accounts) => match bearer(request) {
-            Some(token) => match app.sessions.log_in(client(request), || accounts.find(None, token).cloned()) {
-                Login::Known(user) => Some((of_user(user), Proof::Token)),
+            Some(token) => match app.sessions.log_in(client(request), || accounts.now().find(None, token).cloned()) {
+                Login::Known(account) => Some((of_user(account.user.clone()), Proof::Token)),
                 Login::Wrong => None,
                 Login::Refused(wait) => return Err(wait),
             },
-            None => of_session(app, request),
+            None => of_session(app, &accounts.now(), request),
         },
     })
 }
 
-fn of_session(app: &App, request: &Parts) -> Option<(Caller, Proof)> {
+fn of_session(app: &App, accounts: &Accounts, request: &Parts) -> Option<(Caller, Proof)> {
     let secret = cookie(request)?;
-    let user = app.sessions.user(secret)?;
-    Some((Caller { user, subject: format!("session {secret}") }, Proof::Ambient))
+    let account = app.sessions.account(secret)?;
+    if !accounts.have(&account) {
+        // Its password was changed since, or it was taken away.
+        app.sessions.close(secret);
+        return None;
+    }
+    Some((Caller { user: account.user.clone(), subject: format!("session {secret}") }, Proof::Ambient))
 }
 
 /// The address of the client, where whoever serves the console has put it into the request, as axum does.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use axum::Form;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -37,9 +39,10 @@ pub(crate) async fn log_in(State(app): State<App>, request: Request) -> Response
     let Ok(Form(Login { name, password })) = Form::<Login>::from_request(request, &()).await else {
         return (StatusCode::BAD_REQUEST, page(&app, Some("The form was incomplete. Try again."))).into_response();
     };
+    let accounts = accounts.now();
     let name = accounts.have_names().then_some(name.trim());
-    let user = match app.sessions.log_in(from, || accounts.find(name, password.trim())) {
-        Known(user) => user,
+    let account = match app.sessions.log_in(from, || accounts.find(name, password.trim())) {
+        Known(account) => account,
         Wrong => {
             tracing::warn!("a login to the console has failed");
             let problem = Some("That is not a password of this console.");
@@ -47,8 +50,9 @@ pub(crate) async fn log_in(State(app): State<App>, request: Request) -> Response
         }
         Refused(wait) => return refuse_for(wait),
     };
+    let user = &account.user;
     tracing::info!(user = user.name, role = user.role.name(), "somebody has logged in to the console");
-    let secret = app.sessions.open(user.clone());
+    let secret = app.sessions.open(Arc::clone(account));
     // From `…/login` to `…/`, wherever it is mounted.
     with_cookie(Redirect::to("s"), &secret, LONGEST.as_secs(), is_secure)
 }
@@ -80,7 +84,7 @@ fn came_by_tls(request: &Request) -> bool {
 }
 
 fn page(app: &App, problem: Option<&str>) -> Response {
-    let names = matches!(&app.access.0, Rule::Accounts(accounts) if accounts.have_names());
+    let names = matches!(&app.access.0, Rule::Accounts(accounts) if accounts.now().have_names());
     let body = html! {
         main.login {
             h1 { "Pillarbox console" }

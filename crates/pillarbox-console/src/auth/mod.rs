@@ -9,6 +9,7 @@ mod sessions;
 use std::fmt;
 use std::sync::Arc;
 
+use accounts::AccountsInForce;
 use axum::http::request::Parts;
 
 pub use accounts::{AccessError, Accounts};
@@ -66,7 +67,7 @@ pub(crate) enum Rule {
     /// Everybody on this host.
     Loopback(Role),
     /// Everybody who knows the password of an account.
-    Accounts(Arc<Accounts>),
+    Accounts(Arc<AccountsInForce>),
     /// The service around the console.
     Service(Arc<Decision>),
 }
@@ -82,7 +83,16 @@ impl Access {
     /// Users who log in to one of these accounts, or send its password as a bearer token.
     #[must_use]
     pub fn accounts(accounts: Accounts) -> Self {
-        Self(Rule::Accounts(Arc::new(accounts)))
+        Self(Rule::Accounts(Arc::new(AccountsInForce::new(accounts))))
+    }
+
+    /// Puts these accounts in the place of those that [`accounts`](Self::accounts) was given, in every console that has a clone of this
+    /// access. Sessions end whose account is gone, or has another password or role; the others go on. An access that is not by accounts
+    /// stays as it is.
+    pub fn replace_accounts(&self, accounts: Accounts) {
+        if let Rule::Accounts(in_force) = &self.0 {
+            in_force.replace(accounts);
+        }
     }
 
     /// The service around the console decides, by what its own layers have put into the request. `None` refuses.

@@ -1,13 +1,14 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::lock::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::User;
+use super::accounts::Account;
 
 /// The name of the cookie.
 pub(crate) const COOKIE: &str = "pillarbox_console";
@@ -39,13 +40,13 @@ pub(crate) enum Login<T> {
 
 #[derive(Debug)]
 struct Session {
-    user: User,
+    account: Arc<Account>,
     ends: Instant,
 }
 
 impl Sessions {
     /// Opens a session, and returns the secret that its cookie holds. The secret itself is not kept.
-    pub(crate) fn open(&self, user: User) -> String {
+    pub(crate) fn open(&self, account: Arc<Account>) -> String {
         let mut secret = String::with_capacity(64);
         for byte in rand::random::<[u8; 32]>() {
             // Text takes all that is written to it.
@@ -59,13 +60,15 @@ impl Sessions {
         {
             open.remove(&first);
         }
-        open.insert(hash(&secret), Session { user, ends: now + LONGEST });
+        open.insert(hash(&secret), Session { account, ends: now + LONGEST });
         secret
     }
 
-    pub(crate) fn user(&self, secret: &str) -> Option<User> {
+    /// The account that a session was opened for.
+    pub(crate) fn account(&self, secret: &str) -> Option<Arc<Account>> {
         let open = self.open.lock();
-        open.get(&hash(secret)).filter(|session| session.ends > Instant::now()).map(|session| session.user.clone())
+        let session = open.get(&hash(secret)).filter(|session| session.ends > Instant::now())?;
+        Some(Arc::clone(&session.account))
     }
 
     pub(crate) fn close(&self, secret: &str) {
@@ -110,26 +113,35 @@ fn hash(secret: &str) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Role;
+    use crate::{Accounts, Role};
+
+    fn account() -> Arc<Account> {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), "correct-horse-battery").expect("writes");
+        let accounts = Accounts::new().password_file(file.path(), Role::Read).expect("a password");
+        Arc::clone(accounts.find(None, "correct-horse-battery").expect("an account"))
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_session_ends_by_logging_out_and_by_its_time() {
         let sessions = Sessions::default();
-        let ada = User::new("ada", Role::Read);
-        let (first, second) = (sessions.open(ada.clone()), sessions.open(ada.clone()));
+        let ada = account();
+        let (first, second) = (sessions.open(Arc::clone(&ada)), sessions.open(Arc::clone(&ada)));
         assert_ne!(first, second);
-        assert_eq!([&*first, "", "0"].map(|secret| sessions.user(secret)), [Some(ada.clone()), None, None]);
+        let of = |secret: &str| sessions.account(secret);
+        assert_eq!([&*first, "", "0"].map(of), [Some(Arc::clone(&ada)), None, None]);
         sessions.close(&first);
-        assert_eq!([&first, &second].map(|secret| sessions.user(secret)), [None, Some(ada)]);
+        assert_eq!([&*first, &*second].map(of), [None, Some(ada)]);
         tokio::time::advance(LONGEST).await;
-        assert_eq!(sessions.user(&second), None);
+        assert_eq!(of(&second), None);
     }
 
     #[test]
     fn sessions_are_bounded() {
         let sessions = Sessions::default();
+        let ada = account();
         for _ in 0..=MOST {
-            sessions.open(User::new("ada", Role::Read));
+            sessions.open(Arc::clone(&ada));
         }
         assert_eq!(sessions.open.lock().len(), MOST);
     }

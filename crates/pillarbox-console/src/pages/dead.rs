@@ -6,21 +6,25 @@ use serde::Deserialize;
 
 use super::answer;
 use crate::layout::{self, Page};
-use crate::parts::{Filters, PAGE, ago, empty, or_dash, pager, short};
+use crate::parts::{Filters, PAGE, Unknown, ago, empty, or_dash, pager, short};
 use crate::problem::Problem;
 use crate::view::View;
 
 #[derive(Deserialize)]
 pub(crate) struct From {
     after: Option<i64>,
+    #[serde(flatten)]
+    filters: Filters,
+    #[serde(flatten)]
+    unknown: Unknown,
 }
 
 /// The events that were given up, oldest first.
 pub(crate) async fn page(
     view: View,
-    Query(filters): Query<Filters>,
-    Query(From { after }): Query<From>,
+    Query(From { after, filters, unknown }): Query<From>,
 ) -> Result<Response, Problem> {
+    unknown.refuse()?;
     let store = view.store()?;
     let filter = filters.dead(store).await?;
     let mut events = answer(store.dead(&filter, after.unwrap_or(FIRST_PAGE), PAGE + 1)).await?;

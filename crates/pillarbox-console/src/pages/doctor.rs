@@ -17,7 +17,7 @@ pub(crate) struct Seen {
 
 /// What harms deliveries, or will: cause, evidence and remedy.
 pub(crate) async fn page(view: View, Query(Seen { seen }): Query<Seen>) -> Response {
-    let live = match view.app.examinations.of(&view.source, seen).await {
+    let live = match view.app.examinations.of(&view.app.jobs, &view.source, seen).await {
         None => empty(
             "Nobody examines this outbox here",
             &html! { "Examine it on the command line:" (command("pillarbox doctor --store URL")) },
@@ -35,15 +35,30 @@ pub(crate) async fn page(view: View, Query(Seen { seen }): Query<Seen>) -> Respo
 }
 
 fn report(examination: &Examination) -> Markup {
-    let Examination { findings, not_checked, healthy: _ } = examination;
+    let Examination { findings, not_checked, healthy } = examination;
     html! {
-        @if findings.is_empty() { (empty("Nothing is wrong", &html! { "No check found a condition that harms deliveries." })) }
+        @if findings.is_empty() { (without_findings(not_checked.len() as u64, *healthy)) }
         @for finding in findings { (one(finding)) }
         @if !not_checked.is_empty() {
-            section { h2 { "Not checked" }
+            section { h2 { "Not checked: " (not_checked.len()) }
                 dl { @for (check, reason) in not_checked { dt { code { (check) } } dd { (reason) } } }
             }
         }
+    }
+}
+
+/// All is well only if all was checked.
+fn without_findings(not_checked: u64, healthy: usize) -> Markup {
+    match (not_checked, healthy) {
+        (0, 0) => empty("Nothing was checked", &html! { "The examination has made no check." }),
+        (0, _) => empty("Nothing is wrong", &html! { "No check found a condition that harms deliveries." }),
+        (count, 0) => {
+            empty("Nothing was checked", &html! { (counted(count, "check")) " could not be made; the reasons follow." })
+        }
+        (count, _) => empty(
+            "Nothing was found, and not everything was checked",
+            &html! { (counted(count, "check")) " could not be made; the reasons follow." },
+        ),
     }
 }
 

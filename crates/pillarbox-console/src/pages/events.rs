@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::answer;
 use crate::layout::{self, Page};
-use crate::parts::{Filters, PAGE, PENDING, Status, ago, badge, empty, or_dash, pager, short};
+use crate::parts::{Filters, PAGE, PENDING, Status, Unknown, ago, badge, empty, or_dash, pager, short};
 use crate::problem::Problem;
 use crate::view::View;
 
@@ -20,14 +20,18 @@ pub(crate) struct From {
     /// The id of an event, or the number of a row.
     #[serde(default)]
     find: String,
+    #[serde(flatten)]
+    filters: Filters,
+    #[serde(flatten)]
+    unknown: Unknown,
 }
 
 /// The events of any state, newest first; the pending ones, in the order of the table; or the one that was asked for.
 pub(crate) async fn page(
     view: View,
-    Query(filters): Query<Filters>,
-    Query(From { after, below, find }): Query<From>,
+    Query(From { after, below, find, filters, unknown }): Query<From>,
 ) -> Result<Response, Problem> {
+    unknown.refuse()?;
     let store = view.store()?;
     let (find, mut several) = (find.trim(), Vec::new());
     if !find.is_empty() {

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use maud::{Markup, html};
@@ -6,6 +7,7 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{DeadFilter, EventFilter, PendingFilter, PendingState, Store};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::problem::Problem;
 
@@ -55,10 +57,24 @@ pub(crate) struct Filters {
     pub(crate) before: String,
 }
 
+/// The names of an address or a form that nothing is made of. It stands behind [`Filters`], flattened as they are, and takes what is left.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Unknown(BTreeMap<String, IgnoredAny>);
+
+impl Unknown {
+    /// Refuses a name that is not known: a filter that was mistyped would ask about all events, and change them.
+    pub(crate) fn refuse(&self) -> Result<(), Problem> {
+        let Some(name) = self.0.keys().next() else { return Ok(()) };
+        let filters = Filters::default().all().map(|(name, _)| format!("`{name}`")).join(", ");
+        Err(Problem::bad(format!("`{name}` is no filter; filters are {filters}: correct the name, or leave it out")))
+    }
+}
+
 impl Filters {
-    /// The fields that say something, by their names in an address.
-    fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
-        let all = [
+    /// All fields, by their names in an address.
+    fn all(&self) -> [(&'static str, &str); 9] {
+        [
             ("type", &self.event_type),
             ("aggregate", &self.aggregate),
             ("tenant", &self.tenant),
@@ -68,8 +84,12 @@ impl Filters {
             ("error", &self.error),
             ("since", &self.since),
             ("before", &self.before),
-        ];
-        all.into_iter().map(|(name, value)| (name, &**value)).filter(|(_, value)| !value.is_empty())
+        ]
+    }
+
+    /// The fields that say something, by their names in an address.
+    fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.all().into_iter().filter(|(_, value)| !value.is_empty())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -195,6 +215,25 @@ mod tests {
         assert_eq!(filter.query(&[("after", "7")]), "type=order%20placed%26&tenant=%20acme&after=7");
         assert_eq!(filter.words(), "type order placed&, tenant  acme");
         assert!(Filters::default().is_empty() && !filter.is_empty());
+    }
+
+    #[test]
+    fn a_name_that_is_mistyped_is_refused() {
+        #[derive(Deserialize)]
+        struct Asked {
+            #[serde(flatten)]
+            filters: Filters,
+            #[serde(flatten)]
+            unknown: Unknown,
+        }
+        let read = |form: serde_json::Value| serde_json::from_value::<Asked>(form).expect("it is read");
+        let names = Filters::default().all().map(|(name, _)| name);
+        let full = read(names.iter().map(|name| (*name, *name)).collect());
+        assert_eq!(full.filters.fields().map(|(_, value)| value).collect::<Vec<_>>(), names);
+        assert!(full.unknown.refuse().is_ok());
+        let problem = read(serde_json::json!({"tennant": "acme", "type": "a"})).unknown.refuse();
+        let problem = format!("{problem:?}");
+        assert!(problem.contains("`tennant` is no filter") && problem.contains("`tenant`, `handler`"), "{problem}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod json;
 mod status;
 mod time;
 
-pub(crate) use filters::{Filters, PENDING, query, text};
+pub(crate) use filters::{Filters, PENDING, Unknown, query, text};
 pub(crate) use json::{masked, pretty};
 pub(crate) use status::{Status, badge};
 pub(crate) use time::{ago, within};

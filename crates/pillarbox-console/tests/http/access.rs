@@ -3,7 +3,7 @@ use axum::http::{Request, StatusCode};
 use pillarbox_console::{Access, Console, Role, User};
 use pillarbox_memory::MemoryStore;
 
-use crate::site::{OPERATOR, READER, Site, accounts, event, source, write_dead};
+use crate::site::{OPERATOR, READER, Site, accounts, event, source, users, write_dead};
 
 fn guarded(store: &MemoryStore) -> Site {
     Site::new(Console::new(Access::accounts(accounts())).source(source(store)))
@@ -75,6 +75,25 @@ async fn a_session_is_opened_by_a_password_and_closed_by_logging_out() {
     let ended = site.post("/logout", "", &[("cookie", &cookie)]).await;
     assert!(ended.header("set-cookie").contains("Max-Age=0"), "{ended:?}");
     assert_eq!(site.get_with("/s/shop/overview", &[("cookie", &cookie)]).await.status, StatusCode::SEE_OTHER);
+}
+
+#[tokio::test]
+async fn a_password_that_was_changed_opens_nothing_and_ends_the_sessions_of_its_user() {
+    let access = Access::accounts(accounts());
+    let site = Site::new(Console::new(access.clone()).source(source(&MemoryStore::new())));
+    let (ada, bob) = (site.log_in("ada", OPERATOR).await, site.log_in("bob", READER).await);
+    let status = async |cookie: &str| site.get_with("/s/shop/overview", &[("cookie", cookie)]).await.status;
+    assert_eq!([status(&ada).await, status(&bob).await], [StatusCode::OK; 2]);
+    access.replace_accounts(users(&format!("ada:operate:rotated-horse-battery\nbob:read:{READER}\n")));
+    assert_eq!([status(&ada).await, status(&bob).await], [StatusCode::SEE_OTHER, StatusCode::OK]);
+    let bearer = format!("Bearer {OPERATOR}");
+    let by_token = site.get_with("/s/shop/series", &[("authorization", &bearer)]).await;
+    assert_eq!(by_token.status, StatusCode::UNAUTHORIZED);
+    let login = site.post("/login", &format!("name=ada&password={OPERATOR}"), &[]).await;
+    assert_eq!(login.status, StatusCode::UNAUTHORIZED);
+    let anew = site.log_in("ada", "rotated-horse-battery").await;
+    access.replace_accounts(users(&format!("bob:read:{READER}\n")));
+    assert_eq!([status(&anew).await, status(&bob).await], [StatusCode::SEE_OTHER, StatusCode::OK], "one is gone");
 }
 
 #[tokio::test]

@@ -112,6 +112,29 @@ async fn pending_rows_are_tried_now_and_cancelled() {
     assert_eq!(statuses(&store), [Status::New, Status::New, Status::Done]);
 }
 
+/// A filter that is mistyped matches everything: `tennant=acme` would ask whether to discard the events of all tenants.
+#[tokio::test]
+async fn a_filter_that_is_mistyped_is_refused_before_anything_is_asked() {
+    let store = MemoryStore::new();
+    write_dead(&store, [event("order.placed").tenant_id("acme"), event("order.placed").tenant_id("other")]).await;
+    let site = Site::open(&store);
+    for path in
+        ["confirm?do=discard&tennant=acme", "confirm?do=cancel&Type=a", "dead?tennant=acme", "events?tennant=acme"]
+    {
+        let answer = site.get(&format!("/s/shop/{path}")).await;
+        assert!(
+            answer.status == StatusCode::BAD_REQUEST && answer.body.contains("is no filter; filters are `type`,"),
+            "{path}: {answer:?}"
+        );
+        assert!(!answer.body.contains("<form"), "{path}: {answer:?}");
+    }
+    let right = site.get("/s/shop/confirm?do=discard&tenant=acme").await;
+    assert!(right.body.contains("Discard 1 row with tenant acme?"), "{right:?}");
+    let answer = confirm(&site, "do=discard&tenant=acme").await;
+    assert!(end_of(&site, &answer).await.contains("1 row was discarded"));
+    assert_eq!(statuses(&store), [Status::Dead]);
+}
+
 #[tokio::test]
 async fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
     let store = MemoryStore::new();
@@ -127,6 +150,7 @@ async fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         (format!("do=discard&state=done&count=9&token={token}"), "`state` is no filter of DEAD events"),
         (format!("do=cancel&error=none&count=9&token={token}"), "`error` is no filter of pending events"),
         (format!("do=cancel&state=dead&count=1&token={token}"), "`state` is none of"),
+        (format!("do=discard&tennant=acme&count=1&token={token}"), "`tennant` is no filter"),
     ] {
         let answer = site.post("/s/shop/act", &form, &[]).await;
         assert!(answer.status == StatusCode::BAD_REQUEST && answer.body.contains(part), "{form}: {}", answer.body);

@@ -9,6 +9,7 @@ use pillarbox_core::examine::Severity;
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::publisher::PublishError;
 use pillarbox_core::store::{NewPause, PauseKind, Upkeep as _};
+use pillarbox_doctor::Doctor;
 use pillarbox_engine::maintain::{PauseNote, Pauses};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
@@ -407,6 +408,101 @@ async fn the_doctor_examines_at_once_for_who_has_seen_the_last_examination() {
     assert_eq!(count("/s/shop/doctor?seen=1").await, 2, "the page that brings itself up to date asks for no other");
     tokio::time::advance(Duration::from_secs(60)).await;
     assert_eq!(count("/s/shop/doctor?seen=1").await, 3);
+}
+
+/// Examines as long as it is told, and tells this.
+struct Takes(Duration, Examination, Arc<AtomicUsize>);
+
+impl Takes {
+    fn new(time: Duration, examination: Examination) -> Self {
+        Self(time, examination, Arc::default())
+    }
+}
+
+#[async_trait]
+impl Examine for Takes {
+    async fn examine(&self) -> Examination {
+        self.2.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(self.0).await;
+        self.1.clone()
+    }
+}
+
+fn examined_by(name: &str, examiner: impl Examine + 'static) -> Source {
+    Source::of_store(name, Arc::new(MemoryStore::new())).examined_by(examiner)
+}
+
+/// A console that shows these sources.
+fn showing(sources: impl IntoIterator<Item = Source>) -> Site {
+    Site::new(sources.into_iter().fold(Console::new(Access::loopback(Role::Read)), Console::source))
+}
+
+const FOR_EVER: Duration = Duration::from_secs(1_000_000);
+
+#[tokio::test]
+async fn nothing_is_said_to_be_well_that_was_not_checked() {
+    let not_checked = |count: usize| (0..count).map(|it| (format!("check-{it}"), "denied".to_owned())).collect();
+    for (not_checked, healthy, headline, other) in [
+        (not_checked(0), 3, "Nothing is wrong", "was not checked"),
+        (not_checked(2), 3, "Nothing was found, and not everything was checked", "Nothing is wrong"),
+        (not_checked(2), 0, "Nothing was checked", "Nothing is wrong"),
+        (not_checked(0), 0, "Nothing was checked", "Nothing is wrong"),
+    ] {
+        let examination = Examination { not_checked, healthy, ..Examination::default() };
+        let page = showing([examined_by("shop", Takes::new(Duration::ZERO, examination))]).get("/s/shop/doctor").await;
+        assert!(page.body.contains(headline) && !page.body.contains(other), "{headline}: {}", page.body);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_found_is_shown_though_the_examination_does_not_end() {
+    let broker = MemoryPublisher::new();
+    broker.answer(publishers::Answer::Fail(PublishError::unavailable("connection refused")));
+    let forwarder = Routes::new().route(Route::to(Arc::new(broker), "orders").named("orders").types(["order.*"]));
+    let forwarder = forwarder.build().expect("valid");
+    forwarder.begin(Duration::from_millis(1)).await.expect("nobody refuses anything");
+    let endless = examined_by("shop", Takes::new(FOR_EVER, Examination::default())).routes(forwarder);
+    let page = showing([endless]).get("/s/shop/doctor").await.body;
+    for part in ["route-paused", "connection refused", "did not end within 20 seconds"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+
+    // A doctor ends by itself before that, and tells what else it has found.
+    let doctor = Doctor::new().configuration("file relay.toml", || Box::pin(std::future::pending()));
+    let doctor = doctor.store("shop", Arc::new(MemoryStore::new()));
+    let page = showing([examined_by("shop", doctor)]).get("/s/shop/doctor").await.body;
+    for part in ["no-node", "examination-unfinished", "file relay.toml: it did not end within 15s"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_is_examined_for_long_makes_no_other_wait() {
+    let slow = examined_by("slow", Takes::new(FOR_EVER, Examination::default()));
+    let site = showing([slow, examined_by("shop", Takes::new(Duration::ZERO, Examination::default()))]);
+    let began = tokio::time::Instant::now();
+    let other = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        site.get("/s/shop/doctor").await;
+        began.elapsed()
+    };
+    let (slow, elapsed) = tokio::join!(site.get("/s/slow/doctor"), other);
+    assert!(slow.body.contains("did not end within 20 seconds"), "{}", slow.body);
+    assert!(elapsed < Duration::from_secs(2), "{elapsed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_examination_ends_though_nobody_waits_for_it_any_more() {
+    let found = Examination { healthy: 7, ..Examination::default() };
+    let examiner = Takes::new(Duration::from_secs(12), found);
+    let asked = Arc::clone(&examiner.2);
+    let site = showing([examined_by("shop", examiner)]);
+    let hung_up = tokio::time::timeout(Duration::from_secs(10), site.get("/s/shop/doctor")).await;
+    assert!(hung_up.is_err(), "the browser waits no longer");
+    let began = tokio::time::Instant::now();
+    let page = site.get("/s/shop/doctor").await.body;
+    assert!(page.contains("7 checks found nothing") && began.elapsed() < Duration::from_secs(3), "{page}");
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

@@ -103,8 +103,13 @@ pub(crate) fn source(store: &MemoryStore) -> Source {
 
 /// One who operates, and one who reads.
 pub(crate) fn accounts() -> Accounts {
+    users(&format!("ada:operate:{OPERATOR}\nbob:read:{READER}\n"))
+}
+
+/// The accounts of a file with these lines.
+pub(crate) fn users(lines: &str) -> Accounts {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), format!("ada:operate:{OPERATOR}\nbob:read:{READER}\n")).expect("writes");
+    std::fs::write(file.path(), lines).expect("writes");
     Accounts::new().users_file(file.path()).expect("accounts")
 }
 

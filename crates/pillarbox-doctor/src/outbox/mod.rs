@@ -3,8 +3,8 @@
 mod checks;
 mod clock;
 mod nodes;
+mod unrouted;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,10 +22,6 @@ use nodes::Fleet;
 
 /// Pending events that are looked at, the oldest first.
 const PENDING: usize = 100;
-/// Pending events that have failed or were deferred that are looked at, those written first.
-const RETRYING: usize = 1000;
-/// Event types that are named.
-const TYPES: usize = 5;
 /// Blocked keys that are looked at.
 const BLOCKED: usize = 5;
 /// Microseconds of a year.
@@ -190,21 +186,9 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
     /// Looks for events that nobody takes among the oldest that are tried again, without their payloads.
     async fn unrouted(&self, results: &mut Vec<Checked>) {
         let retrying = PendingFilter::new().state(PendingState::Retrying);
-        results.push(match self.ask(self.store.pending(&retrying, FIRST_PAGE, RETRYING)).await {
-            Ok(retrying) => {
-                let unrouted: Vec<_> = retrying.iter().filter(|event| event.is_unrouted()).collect();
-                let types: BTreeSet<&str> = unrouted.iter().map(|event| event.event_type.as_str()).collect();
-                let names: Vec<String> = types.iter().take(TYPES).map(|name| format!("`{name}`")).collect();
-                let others =
-                    if types.len() > TYPES { format!(" and {} others", types.len() - TYPES) } else { String::new() };
-                let least = if retrying.len() == RETRYING { "at least " } else { "" };
-                let evidence = unrouted.first().map(|first| {
-                    let error = first.last_error.as_deref().unwrap_or_default();
-                    let (count, names) = (unrouted.len(), names.join(", "));
-                    format!("events: {least}{count}, of type {names}{others}; the first is row {}: {error}", first.seq)
-                });
-                checks::UNROUTED.judge(evidence)
-            }
+        // One more than is looked at, which tells whether there are others behind.
+        results.push(match self.ask(self.store.pending(&retrying, FIRST_PAGE, unrouted::LOOKED_AT + 1)).await {
+            Ok(retrying) => unrouted::judge(&retrying),
             Err(reason) => checks::UNROUTED.not_checked(reason),
         });
     }

@@ -67,27 +67,39 @@ impl ConsoleSettings {
     /// # Errors
     /// When other hosts reach it without a password, a file cannot be used, or the link to traces is none.
     pub fn access(&self) -> Result<Access, ConsoleError> {
+        self.access_by(self.accounts()?)
+    }
+
+    /// The accounts of the files of passwords, as they are now; `None` if none is named.
+    pub(crate) fn accounts(&self) -> Result<Option<Accounts>, AccessError> {
+        let Self { password_file, read_password_file, users_file, .. } = self;
+        if [password_file, read_password_file, users_file].into_iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let mut accounts = Accounts::new();
+        for (file, role) in [(password_file, Role::Operate), (read_password_file, Role::Read)] {
+            if let Some(file) = file {
+                accounts = accounts.password_file(file, role)?;
+            }
+        }
+        if let Some(file) = users_file {
+            accounts = accounts.users_file(file)?;
+        }
+        Ok(Some(accounts))
+    }
+
+    /// As [`access`](Self::access), by accounts that were read before.
+    pub(crate) fn access_by(&self, accounts: Option<Accounts>) -> Result<Access, ConsoleError> {
         let is_link = |link: &String| {
             link.contains("{trace_id}") && (link.starts_with("https://") || link.starts_with("http://"))
         };
         if !self.trace_link.as_ref().is_none_or(is_link) {
             return Err(ConsoleError::TraceLink);
         }
-        let mut accounts = Accounts::new();
-        for (file, role) in [(&self.password_file, Role::Operate), (&self.read_password_file, Role::Read)] {
-            if let Some(file) = file {
-                accounts = accounts.password_file(file, role)?;
-            }
-        }
-        if let Some(file) = &self.users_file {
-            accounts = accounts.users_file(file)?;
-        }
-        let has_password =
-            [&self.password_file, &self.read_password_file, &self.users_file].into_iter().any(Option::is_some);
-        match has_password {
-            true => Ok(Access::accounts(accounts)),
-            false if self.listen.ip().is_loopback() => Ok(Access::loopback(Role::Operate)),
-            false => Err(ConsoleError::Open(self.listen)),
+        match accounts {
+            Some(accounts) => Ok(Access::accounts(accounts)),
+            None if self.listen.ip().is_loopback() => Ok(Access::loopback(Role::Operate)),
+            None => Err(ConsoleError::Open(self.listen)),
         }
     }
 

@@ -5,13 +5,18 @@ use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
 use super::FileError;
+use super::read::variables;
+
+/// The end of the variable that names the file with the URL of a source's database.
+const URL_FILE: &str = "STORE__URL_FILE";
 
 /// A configuration file as it is now, without reading it as one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct OnDisk {
     /// See [`digest`].
     pub(crate) digest: String,
-    /// The files that it names, such as secrets: the key of each, and the time at which it was last written, if it is there.
+    /// The files that it names, such as secrets, and those that variables name for its sources: the key or the variable of each, and the
+    /// time at which it was last written, if it is there.
     ///
     /// Their contents are compared with nothing: whoever saw the digest of a short password could find it.
     pub(crate) named: Vec<(String, Option<SystemTime>)>,
@@ -23,11 +28,23 @@ impl OnDisk {
     /// # Errors
     /// It cannot be read.
     pub(crate) fn look(path: &Path) -> Result<Self, FileError> {
+        Self::look_beside(path, |name| std::env::var(name).ok())
+    }
+
+    /// As [`look`](Self::look), with the values of these variables.
+    fn look_beside(path: &Path, variable: impl Fn(&str) -> Option<String>) -> Result<Self, FileError> {
         let text = read_text(path)?;
         let mut files = Vec::new();
         // One that is no TOML names none, and has another digest.
         if let Ok(table) = text.parse::<Table>() {
             add_files("", &table, &mut files);
+            let sources = table.get("source").and_then(Value::as_array).into_iter().flatten();
+            let names = sources.filter_map(|source| source.get("name")?.as_str());
+            files.extend(names.filter_map(|name| {
+                let name = format!("{}{URL_FILE}", variables(name));
+                let path = variable(&name).filter(|path| !path.is_empty())?;
+                Some((name, path.into()))
+            }));
         }
         let written = |path: PathBuf| path.metadata().and_then(|file| file.modified()).ok();
         let named = files.into_iter().map(|(key, path)| (key, written(path))).collect();
@@ -46,7 +63,10 @@ fn add_files(of: &str, table: &Table, files: &mut Vec<(String, PathBuf)>) {
     for (key, value) in table {
         let key = if of.is_empty() { key.clone() } else { format!("{of}.{key}") };
         match value {
-            Value::String(path) if key.ends_with("_file") => files.push((key, path.into())),
+            // `password_file = "…"`, and `password = { file = "…" }`.
+            Value::String(path) if ["_file", ".file"].iter().any(|end| key.ends_with(end)) => {
+                files.push((key, path.into()));
+            }
             Value::Table(table) => add_files(&key, table, files),
             Value::Array(items) => {
                 for table in items.iter().filter_map(Value::as_table) {
@@ -75,6 +95,30 @@ mod tests {
     use pillarbox_core::clock::{Clock as _, SystemClock};
 
     use super::*;
+
+    #[test]
+    fn every_form_of_a_file_that_holds_a_secret_is_known() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("relay.toml");
+        let text = "[publisher.mail]\npassword = { file = '/a' }\n[publisher.mail.headers]\nauthorization.file = '/b'\n\
+                    [publisher.other]\ntoken = { env = 'T' }\n[[source]]\nname = 'shop-1'\n[[source]]\nname = 'stock'\n";
+        std::fs::write(&path, text)?;
+        let variable = |name: &str| match name {
+            "PILLARBOX_SHOP_1_STORE__URL_FILE" => Some("/c".to_owned()),
+            "PILLARBOX_STOCK_STORE__URL_FILE" => Some(String::new()),
+            _ => None,
+        };
+        let keys: Vec<_> = OnDisk::look_beside(&path, variable)?.named.into_iter().map(|(key, _)| key).collect();
+        assert_eq!(
+            keys,
+            [
+                "publisher.mail.headers.authorization.file",
+                "publisher.mail.password.file",
+                "PILLARBOX_SHOP_1_STORE__URL_FILE"
+            ]
+        );
+        Ok(())
+    }
 
     #[test]
     fn a_secret_that_was_written_later_is_told_by_its_key() -> Result<(), Box<dyn std::error::Error>> {

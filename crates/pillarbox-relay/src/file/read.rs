@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pillarbox_config::{DatabaseUrl, InForce, Loader, Settings};
+use pillarbox_console::Accounts;
 use pillarbox_core::clock::{Clock as _, SystemClock, Timestamp};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::publisher::Publisher;
@@ -17,7 +18,7 @@ use super::error::Places;
 use super::given::Given;
 use super::on_disk::{digest, read_text};
 use super::publisher::publisher;
-use super::{FileError, PublisherSection, RouteSection, ServerSettings};
+use super::{ConsoleError, ConsoleSettings, FileError, PublisherSection, RouteSection, ServerSettings};
 
 /// A configuration file, read and checked as far as it can be without asking anybody.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub struct RelayFile {
     pub(crate) digest: String,
     pub(crate) read_at: Timestamp,
     pub(crate) server: ServerSettings,
+    /// The accounts of the console as its files had them when the file was read, if it has any.
+    pub(crate) accounts: Option<Accounts>,
     /// What section `[relay]` says.
     pub(super) given: Vec<Given>,
     pub(crate) sources: Vec<Arc<Source>>,
@@ -254,9 +257,10 @@ impl Reader<'_> {
             let problem = format!("`batch` is {}; set a number from 1 to 10000", server.batch);
             return Err(places.wrong(0, "[relay]", problem));
         }
-        if let Some(console) = &server.console {
-            console.access().map_err(|error| places.wrong(0, "[relay.console]", error.to_string()))?;
-        }
+        let accounts = match &server.console {
+            Some(console) => self.accounts(console)?,
+            None => None,
+        };
         self.agree(&sources, &publishers, &routes)?;
         let places_of_routes: Vec<(String, usize)> =
             routes.iter().map(|(at, route)| (route.name.clone(), *at)).collect();
@@ -265,6 +269,7 @@ impl Reader<'_> {
             digest: digest(places.text),
             read_at: SystemClock.now(),
             server,
+            accounts,
             given,
             sources,
             publishers,
@@ -280,6 +285,13 @@ impl Reader<'_> {
             })?;
         }
         Ok(file)
+    }
+
+    /// The accounts of a console that may be served.
+    fn accounts(&self, console: &ConsoleSettings) -> Result<Option<Accounts>, FileError> {
+        let accounts = console.accounts().map_err(ConsoleError::from);
+        let served = accounts.and_then(|accounts| console.access_by(accounts.clone()).map(|_| accounts));
+        served.map_err(|error| self.places.wrong(0, "[relay.console]", error.to_string()))
     }
 
     fn section<T: for<'de> Deserialize<'de>>(&self, section: &str, at: usize, item: Item<'_>) -> Result<T, FileError> {
@@ -409,7 +421,7 @@ impl Reader<'_> {
 }
 
 /// The prefix of the variables of a source.
-fn variables(source: &str) -> String {
+pub(super) fn variables(source: &str) -> String {
     format!("PILLARBOX_{}_", source.replace('-', "_").to_ascii_uppercase())
 }
 

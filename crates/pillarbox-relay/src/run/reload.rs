@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use pillarbox_core::publisher::Publisher;
+use pillarbox_routes::{RouteState, RouteStatus};
 
 use super::source::{Beginning, Deliverer};
 use super::sources::{Sources, work};
@@ -38,7 +39,8 @@ impl Sources {
     }
 
     /// A source whose section says what it said before goes on, with the routes that the new file has for it: those that have
-    /// not changed as they are, in whatever state. One whose section changed stops in order, and then starts anew.
+    /// not changed as they are, in whatever state. One whose section changed stops in order, and then starts anew. What an operator has paused
+    /// stays paused, as far as there is a route of that name.
     fn replace(&mut self, mut file: RelayFile) -> Result<Changes, RelayError> {
         if file.server.listen != self.file.server.listen {
             return Err(RelayError::NotByReload { setting: "relay.listen" });
@@ -65,7 +67,7 @@ impl Sources {
                 before => {
                     let deliverer = Arc::new(Deliverer::new(Arc::clone(source), forwarder(&file, source)?));
                     *(if before.is_some() { &mut changes.restarted } else { &mut changes.added }) += 1;
-                    begins.push((Arc::clone(&deliverer), before.map(|before| before.ended.clone())));
+                    begins.push((Arc::clone(&deliverer), before));
                     all.push(deliverer);
                 }
             }
@@ -79,12 +81,16 @@ impl Sources {
         };
         let unnamed = self.file.publishers.iter().map(|section| &section.publisher).filter(|old| !is_named(old));
         self.retired.extend(unnamed.cloned());
+        self.replace_accounts(&file);
         (self.file, self.all) = (Arc::new(file), all);
-        for (deliverer, after) in begins {
+        // Operators pause and resume the routes of the new ones from here on.
+        self.show();
+        for (deliverer, before) in begins {
+            before.iter().for_each(|before| stay_paused(before, &deliverer));
+            let after = before.map(|before| before.ended.clone());
             let beginning = Beginning { after, ..self.beginning(false) };
             self.tasks.spawn(work(&deliverer, beginning));
         }
-        self.show();
         Ok(changes)
     }
 
@@ -94,5 +100,74 @@ impl Sources {
         let keeps = |route: &str| file.has_same_route(&self.file, &source.name, route);
         let replaced = before.forwarder.replace(routes, keeps);
         replaced.map_err(|error| RelayError::Route { source_name: source.name.clone(), error })
+    }
+}
+
+/// Pauses the routes of a source that begins anew which an operator had paused before, so that a reload sends nothing that somebody has
+/// stopped.
+fn stay_paused(before: &Deliverer, new: &Deliverer) {
+    let _source = new.span().entered();
+    for RouteStatus { route, state, .. } in before.forwarder.status() {
+        let RouteState::PausedByHand { reason, .. } = state else { continue };
+        if !new.forwarder.pause(&route, &reason) {
+            tracing::warn!(
+                route,
+                reason,
+                "a route that an operator has paused sends nothing any more, and its pause is over: its events go as the new routes say"
+            );
+        }
+    }
+}
+
+#[cfg(all(test, feature = "webhook"))]
+#[allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use futures_util::stream::pending;
+
+    use super::*;
+
+    /// A file with routes `orders` and `others` to a broker that is not there.
+    fn file(folder: &Path, workers: usize, orders: &str) -> RelayFile {
+        let path = folder.join("relay.toml");
+        let database = folder.join("shop.db").display().to_string();
+        let text = format!(
+            "[[source]]\nname = \"shop\"\nmode = \"single_node\"\ndispatch.workers = {workers}\n\
+             store.url = \"sqlite://{database}\"\nstore.migrate = true\n\
+             [publisher.hooks]\nkind = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\nallow_private = true\n\
+             [[route]]\nname = \"orders\"\ntypes = [\"order.*\"]\npublisher = \"hooks\"\nto = \"{orders}\"\n\
+             [[route]]\nname = \"others\"\npublisher = \"hooks\"\nto = \"others\"\n"
+        );
+        std::fs::write(&path, text).expect("writes");
+        RelayFile::read(&path).expect("a file")
+    }
+
+    fn are_paused(sources: &Sources) -> Vec<bool> {
+        let statuses = sources.all.iter().flat_map(|source| source.forwarder.status());
+        let is_anna = |state| matches!(state, RouteState::PausedByHand { reason, .. } if reason == "by anna");
+        statuses.map(|status| is_anna(status.state)).collect()
+    }
+
+    #[tokio::test]
+    async fn a_route_that_an_operator_has_paused_stays_so_whatever_is_reloaded() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut sources = Sources::start(file(folder.path(), 2, "orders")).expect("routes");
+        assert!(sources.all[0].forwarder.pause("orders", "by anna"));
+        let first = sources.all[0].forwarder.clone();
+        for (workers, orders, what) in [
+            (2, "orders", "nothing"),
+            (2, "elsewhere", "the route"),
+            (3, "elsewhere", "its source"),
+            (4, "orders", "both"),
+        ] {
+            sources.reload(Ok(file(folder.path(), workers, orders)));
+            assert_eq!(are_paused(&sources), [true, false], "{what} has changed");
+        }
+        assert!(first.resume("orders") && are_paused(&sources) == [true, false], "the source has begun anew");
+        assert!(sources.all[0].forwarder.resume("orders"));
+        let ended = tokio::time::timeout(Duration::from_secs(30), sources.run(std::future::ready(()), pending())).await;
+        ended.expect("it stops").expect("in order");
     }
 }

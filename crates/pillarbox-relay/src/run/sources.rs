@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::{Stream, StreamExt as _};
+use pillarbox_console::Access;
 use pillarbox_core::clock::{Clock as _, SystemClock};
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::publisher::Publisher;
@@ -37,6 +38,8 @@ pub(crate) struct Sources {
     pub(super) tasks: JoinSet<Result<(), RelayError>>,
     /// Publishers that no route names any more, until the last call to them has ended.
     pub(super) retired: Vec<Arc<dyn Publisher>>,
+    /// Who may see the console, if one is served.
+    console: Option<Access>,
 }
 
 /// The sources as the endpoint sees them.
@@ -83,6 +86,7 @@ impl Sources {
             shown: Arc::default(),
             tasks: JoinSet::new(),
             retired: Vec::new(),
+            console: None,
             file: Arc::new(file),
         };
         let first: Vec<Arc<Source>> = sources.file.sources.iter().map(Arc::clone).collect();
@@ -93,6 +97,18 @@ impl Sources {
         sources.all = all.collect::<Result<_, RelayError>>()?;
         sources.show();
         Ok(sources)
+    }
+
+    /// With a console that these may see, until a file with other accounts is read.
+    pub(crate) fn with_console(self, console: Option<Access>) -> Self {
+        Self { console, ..self }
+    }
+
+    /// Lets those see the console whom the files of passwords name now. The sessions of others end.
+    pub(super) fn replace_accounts(&self, file: &RelayFile) {
+        if let (Some(console), Some(accounts)) = (&self.console, &file.accounts) {
+            console.replace_accounts(accounts.clone());
+        }
     }
 
     pub(super) fn beginning(&self, may_end: bool) -> Beginning {

@@ -1,4 +1,5 @@
-//! The relay's file, and the pages that describe it.
+//! The relay's file, the pages that describe it, and its console.
 
+mod console;
 mod documentation;
 mod file;
