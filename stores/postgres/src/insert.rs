@@ -57,6 +57,7 @@ fn many(rows: &[NewRow]) -> Vec<Bind<'_>> {
 mod tests {
     use super::*;
     use pillarbox_core::event::Envelope;
+    use pillarbox_core::store::TableName;
 
     #[test]
     fn a_statement_has_a_bounded_number_of_rows_and_bytes() {

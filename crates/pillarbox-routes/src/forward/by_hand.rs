@@ -33,8 +33,8 @@ impl Forwarder {
     /// no attempt is counted; what was sent before is waited for. The reason is shown with its status and in the log. False if no route
     /// of that name sends anything.
     ///
-    /// It holds in this process alone, and ends with it, or when other routes [take the place](Self::replace) of this one. To pause event
-    /// types or handlers on all nodes, and beyond restarts, there is [`Pauses`](pillarbox_engine::maintain::Pauses).
+    /// It holds in this process alone, and ends with it. A route of the same name that [takes the place](Self::replace) of this one is paused as
+    /// well. To pause event types or handlers on all nodes, and beyond restarts, there is [`Pauses`](pillarbox_engine::maintain::Pauses).
     #[must_use]
     pub fn pause(&self, route: &str, reason: &str) -> bool {
         let Some(runtime) = self.0.runtime_named(route) else { return false };

@@ -17,11 +17,13 @@ use tracing::Instrument as _;
 use super::answer::Answer;
 use super::findings::{Findings, escalated, findings};
 use super::message_span::MessageSpan;
+use super::prepared::Prepared;
 use super::{RouteStatus, answer};
-use crate::guard::{Admission, CallResult, Part, Parts, Transition};
+use crate::guard::{Admission, CallResult, Part, Transition};
 use crate::route::{Built, RouteRuntime, Sink, Unrouted};
 
-/// The time that an event may wait for its turn beside others that go elsewhere.
+/// The time that a batch may wait for its turn under the limits of its route. Beyond it the batch is put off, which counts no attempt: it
+/// would keep a worker from what goes elsewhere, and a call that reaches its time limit counts as a failed attempt.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The shortest time for which events are held back: until the reader of the table has noticed.
 const A_MOMENT: Duration = Duration::from_millis(50);
@@ -55,8 +57,6 @@ pub(super) struct Inner {
 pub(super) struct Table {
     pub(super) runtimes: Vec<Arc<RouteRuntime>>,
     unrouted: Unrouted,
-    /// True if there is more than one place to go, so that a waiting route is in somebody's way.
-    shared: bool,
     /// One more each time they are replaced.
     pub(super) generation: u64,
 }
@@ -64,8 +64,7 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn new(built: Built, generation: u64) -> Self {
         let Built { runtimes, unrouted } = built;
-        let shared = runtimes.len() > 1;
-        Self { runtimes, unrouted, shared, generation }
+        Self { runtimes, unrouted, generation }
     }
 
     fn runtime(&self, event: &Delivery) -> Option<(usize, &RouteRuntime)> {
@@ -251,7 +250,7 @@ impl Inner {
             runtime.meters.deferred.increment(1);
             self.put_off(runtime, until, why)
         };
-        let _probing = match self.admit(table, index, sink, events) {
+        let mut probing = match self.admit(table, index, sink, events) {
             Admission::Wait { until, problem } => {
                 let why = format!("is paused: {problem}");
                 return events.iter().map(|_| put_off(until, &why)).collect();
@@ -259,83 +258,61 @@ impl Inner {
             Admission::Probe => Some(Probing(sink)),
             Admission::Go => None,
         };
-        let Prepared { mut answers, sent, messages, parts, probes: _probes } = self.prepare(runtime, sink, events);
-        if messages.is_empty() {
+        let mut prepared = self.prepare(runtime, sink, events);
+        if prepared.messages.is_empty() {
             // Where nothing could be sent, nothing is learnt.
-            return complete(answers, || Err(HandlerError::retryable("the event has no answer")));
+            return complete(prepared.answers, no_answer);
         }
-        let leave = match sink.limits.leave(messages.len(), table.shared.then_some(PATIENCE)).await {
-            Ok(leave) => leave,
+        let turn = match sink.limits.turn(PATIENCE).await {
+            Ok(turn) => turn,
             Err(not_now) => {
                 let until = Instant::now() + not_now.0;
                 self.hold(sink, until);
-                return complete(answers, || put_off(until, "has reached its limits"));
+                return complete(prepared.answers, || put_off(until, "has reached its limits"));
             }
         };
+        // Until its turn came, the route or a target may have been paused.
+        match self.admit_again(sink, probing.is_some()) {
+            Admission::Wait { until, problem } => {
+                let why = format!("is paused: {problem}");
+                return complete(prepared.answers, || put_off(until, &why));
+            }
+            Admission::Probe => {
+                probing.get_or_insert_with(|| Probing(sink));
+            }
+            Admission::Go => {}
+        }
+        self.prepare_again(runtime, sink, &mut prepared);
+        let Prepared { mut answers, sent, messages, parts, probes: _probes } = prepared;
+        if messages.is_empty() {
+            return complete(answers, no_answer);
+        }
+        let leave = turn.spend(messages.len());
         let receipts = send(runtime, sink, &sent, messages).await;
         drop(leave);
         let now = Instant::now();
         let is_well = receipts.iter().all(Result::is_ok) && sink.targets.lock().is_empty();
         let found = if is_well { Findings::well() } else { findings(&parts, &receipts) };
         let paused = self.learn_all(runtime, sink, now, &found);
-        let mut receipts = receipts.into_iter().zip(parts);
+        let (mut receipts, mut sent) = (receipts.into_iter().zip(parts), sent.into_iter());
         let misses = plants::is("receipts_out_of_step");
         for waiting in answers.iter_mut().filter(|answer| answer.is_none() || misses) {
-            let (receipt, parts) = receipts.next().unwrap_or_else(|| (no_receipt(), None));
+            let (event, (receipt, parts)) = (sent.next(), receipts.next().unwrap_or_else(|| (no_receipt(), None)));
             let own = parts.filter(|_| receipt.is_err()).and_then(|parts| sink.targets.lock().paused_until(&parts));
             let pause = paused.max(own).map(|until| self.spread(until.saturating_duration_since(now)));
+            if let (None, Some(event)) = (pause, event) {
+                sink.stranded.tell(runtime, sink, event, &receipt);
+            }
             *waiting = Some(answer(&runtime.name, receipt, pause));
         }
         complete(answers, || answer(&runtime.name, no_receipt(), None))
-    }
-
-    /// Makes the messages of events, as far as their targets take any now.
-    fn prepare<'a>(&self, runtime: &RouteRuntime, sink: &'a Sink, events: &[&'a Delivery]) -> Prepared<'a> {
-        let now = Instant::now();
-        let mut prepared = Prepared {
-            answers: Vec::with_capacity(events.len()),
-            sent: Vec::with_capacity(events.len()),
-            messages: Vec::with_capacity(events.len()),
-            parts: Vec::with_capacity(events.len()),
-            probes: Probes { sink, parts: Vec::new() },
-        };
-        for event in events {
-            let message = match make(runtime, sink, event) {
-                Ok(message) => message,
-                Err(answer) => {
-                    prepared.answers.push(Some(answer));
-                    continue;
-                }
-            };
-            let parts = sink.parts(&message);
-            let admission = match &parts {
-                Some(parts) => sink.targets.lock().admit(parts, now),
-                None => Admission::Go,
-            };
-            match (admission, &parts) {
-                (Admission::Wait { until, problem }, _) => {
-                    runtime.meters.deferred.increment(1);
-                    let target = sink.publisher.shown(&message.target);
-                    let why = format!("has paused its target {target}: {problem}");
-                    prepared.answers.push(Some(self.put_off(runtime, until, &why)));
-                    continue;
-                }
-                (Admission::Probe, Some(parts)) => prepared.probes.parts.push(parts.clone()),
-                _ => {}
-            }
-            prepared.answers.push(None);
-            prepared.sent.push(event);
-            prepared.messages.push(message);
-            prepared.parts.push(parts);
-        }
-        prepared
     }
 
     /// Decides whether these events may be sent now.
     fn admit(&self, table: &Table, index: usize, sink: &Sink, events: &[&Delivery]) -> Admission {
         let (is_new, held_until) = note_types(table, index, sink, events);
         let now = Instant::now();
-        let by_hand = sink.by_hand.lock().clone().map(|reason| (now + AGAIN_BY_HAND, reason));
+        let by_hand = paused_by_hand(sink, now);
         let paused = by_hand.clone().or_else(|| sink.circuit.lock().paused());
         let until_read = match (held_until, &paused) {
             _ if plants::is("held_rows_are_overtaken") => None,
@@ -364,6 +341,22 @@ impl Inner {
                 admission
             }
         }
+    }
+
+    /// Decides again whether a batch may be sent that was admitted and has waited since; `is_probe` says that it is to try the destination
+    /// out. What was held back is not looked at again: the keys of the batch have been in flight since it was admitted, so no event of theirs
+    /// was read or left in the table meanwhile.
+    fn admit_again(&self, sink: &Sink, is_probe: bool) -> Admission {
+        let now = Instant::now();
+        let admission = match paused_by_hand(sink, now) {
+            Some((until, problem)) => Admission::Wait { until, problem },
+            None => sink.circuit.lock().admit_again(now, is_probe),
+        };
+        if let Admission::Wait { until, .. } = &admission {
+            // As after the first decision: the batch is left in the table with the later events of its types.
+            self.hold(sink, *until);
+        }
+        admission
     }
 
     /// Tells the breakers of the route and of its targets; until when the route is paused, if it is.
@@ -444,7 +437,7 @@ impl Inner {
     }
 
     /// Puts an event off until its route, or its target, may go on, without an attempt.
-    fn put_off(&self, runtime: &RouteRuntime, until: Instant, why: &str) -> Answer {
+    pub(super) fn put_off(&self, runtime: &RouteRuntime, until: Instant, why: &str) -> Answer {
         let delay = until.saturating_duration_since(Instant::now());
         Err(HandlerError::defer_on_this_node(self.spread(delay), format!("route `{}` {why}", runtime.name)))
     }
@@ -500,37 +493,14 @@ fn tell_of_target(runtime: &RouteRuntime, sink: &Sink, part: &Part, transition: 
     }
 }
 
-/// A call of a publisher, and the events that are not part of it.
-struct Prepared<'a> {
-    /// One for each event; `None` for those that wait for the receipt of their message.
-    answers: Vec<Option<Answer>>,
-    /// The events that are sent, and their messages.
-    sent: Vec<&'a Delivery>,
-    messages: Vec<Message>,
-    /// The parts that each message needs, in the order of the messages.
-    parts: Vec<Option<Parts>>,
-    /// Held until the call has ended.
-    probes: Probes<'a>,
+/// Until when a route is paused by an operator at least, and why.
+fn paused_by_hand(sink: &Sink, now: Instant) -> Option<(Instant, Arc<str>)> {
+    sink.by_hand.lock().clone().map(|reason| (now + AGAIN_BY_HAND, reason))
 }
 
 /// Gives each event without an answer the one that `rest` makes.
 fn complete(answers: Vec<Option<Answer>>, mut rest: impl FnMut() -> Answer) -> Vec<Answer> {
     answers.into_iter().map(|answer| answer.unwrap_or_else(&mut rest)).collect()
-}
-
-/// The message of an event, or the answer for an event that is not sent.
-fn make(runtime: &RouteRuntime, sink: &Sink, event: &Delivery) -> Result<Message, Answer> {
-    match sink.message(event) {
-        Ok(Some(message)) => Ok(message),
-        Ok(None) => {
-            runtime.meters.dropped.increment(1);
-            Err(Ok(Outcome::Done))
-        }
-        Err(problem) => {
-            runtime.meters.failed.increment(1);
-            Err(Err(HandlerError::unrecoverable(format!("route `{}`: {problem}", runtime.name))))
-        }
-    }
 }
 
 /// Sends the messages of events, and counts what came of it; a receipt for each.
@@ -561,6 +531,11 @@ async fn send(runtime: &RouteRuntime, sink: &Sink, events: &[&Delivery], message
     receipts
 }
 
+/// An event that was neither sent nor answered for is tried again.
+fn no_answer() -> Answer {
+    Err(HandlerError::retryable("the event has no answer"))
+}
+
 /// A publisher that forgets a message has not confirmed it.
 fn no_receipt() -> Receipt {
     Err(PublishError::temporary("the publisher gave no receipt for it"))
@@ -572,21 +547,5 @@ pub(super) struct Probing<'a>(pub(super) &'a Sink);
 impl Drop for Probing<'_> {
     fn drop(&mut self) {
         self.0.circuit.lock().withdraw();
-    }
-}
-
-/// Messages that try targets out. Given up, they let the next ones.
-struct Probes<'a> {
-    sink: &'a Sink,
-    parts: Vec<Parts>,
-}
-
-impl Drop for Probes<'_> {
-    fn drop(&mut self) {
-        if self.parts.is_empty() {
-            return;
-        }
-        let mut targets = self.sink.targets.lock();
-        self.parts.iter().flat_map(Parts::each).for_each(|part| targets.withdraw(part));
     }
 }

@@ -6,10 +6,13 @@ mod check;
 mod findings;
 mod forwarder;
 mod message_span;
+mod prepared;
 mod replace;
 mod status;
+mod stranded;
 
 pub(crate) use answer::answer;
 pub use check::Broker;
 pub use forwarder::{Destination, Forwarder};
 pub use status::{RouteState, RouteStatus, TargetStatus};
+pub(crate) use stranded::Stranded;

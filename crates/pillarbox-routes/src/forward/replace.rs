@@ -10,7 +10,8 @@ use crate::route::{RouteError, RouteRuntime, Routes};
 impl Forwarder {
     /// Puts other routes in the place of these while events are passed on. A call that is on its way ends with the routes it
     /// began with; the next one has the new ones. A route whose name `keeps` is true for stays at work as it is, with its limits,
-    /// its pause and its counts; all others begin anew.
+    /// its pause and its counts; all others begin anew. One of the name of a route that an operator has [paused](Self::pause) begins paused, and
+    /// has to be [resumed](Self::resume).
     ///
     /// Connections of publishers stay open, so that calls on their way can end: close those that no route names any more.
     ///
@@ -32,6 +33,9 @@ impl Forwarder {
         for runtime in table.runtimes.iter().filter(|runtime| !is_kept(runtime) && !is_named(runtime)) {
             runtime.meters.rest();
         }
+        for runtime in table.runtimes.iter().filter(|runtime| !is_kept(runtime)) {
+            stay_paused(runtime, &built.runtimes);
+        }
         let (now, mut held_until) = (Instant::now(), None);
         for sink in table.runtimes.iter().filter_map(|runtime| runtime.sink.as_ref()) {
             let mut types = sink.types.lock();
@@ -47,5 +51,28 @@ impl Forwarder {
         self.0.told.lock().clear();
         *table = Arc::new(Table::new(built, generation));
         Ok(())
+    }
+}
+
+/// The route that takes the place of one which an operator has paused begins paused too.
+fn stay_paused(before: &RouteRuntime, all: &[Arc<RouteRuntime>]) {
+    let Some(reason) = before.sink.as_ref().and_then(|sink| sink.by_hand.lock().clone()) else { return };
+    let (route, reason) = (&*before.name, &*reason);
+    let new = all.iter().find(|runtime| runtime.name == before.name);
+    match new.and_then(|runtime| Some((runtime, runtime.sink.as_ref()?))) {
+        Some((runtime, sink)) => {
+            *sink.by_hand.lock() = Some(Arc::from(reason));
+            runtime.meters.paused.set(1.0);
+            tracing::warn!(
+                route,
+                reason,
+                "a route that is configured anew stays paused by an operator, until it is resumed"
+            );
+        }
+        None => tracing::warn!(
+            route,
+            reason,
+            "a route that an operator has paused sends nothing any more, and its pause is over: its events go as the new routes say"
+        ),
     }
 }

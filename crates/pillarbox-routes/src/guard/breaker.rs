@@ -103,6 +103,15 @@ impl Circuit {
         }
     }
 
+    /// Decides again about a batch that was admitted and has waited since; `is_probe` says that it was to try the destination out, as it
+    /// still is unless an earlier call has begun another pause.
+    pub(crate) fn admit_again(&mut self, now: Instant, is_probe: bool) -> Admission {
+        match &self.state {
+            State::Open { until, probing: true, .. } if is_probe && now >= *until => Admission::Probe,
+            _ => self.admit(now),
+        }
+    }
+
     /// True if the destination is to be tried out without an event, since none has done so for a while after the pause. The
     /// caller then says how the try [ended](Circuit::ended), or [withdraws](Circuit::withdraw).
     pub(crate) fn probe_unasked(&mut self, now: Instant) -> bool {
@@ -224,6 +233,23 @@ mod tests {
         assert_eq!(circuit.ended(now, CallResult::Well), Transition::Resumed);
         assert_eq!((circuit.admit(now), circuit.paused()), (Admission::Go, None));
         assert_eq!(circuit.ended(now, refused(None)), Transition::Paused { pause: seconds(1) }, "pauses begin anew");
+    }
+
+    #[test]
+    fn a_batch_that_has_waited_is_decided_about_again() {
+        let start = Instant::now();
+        let mut circuit = Circuit::new(BREAKER);
+        assert_eq!(circuit.admit_again(start, false), Admission::Go);
+        circuit.ended(start, refused(None));
+        assert!(matches!(circuit.admit_again(start, false), Admission::Wait { .. }), "it was paused meanwhile");
+        let now = start + seconds(1);
+        assert_eq!(circuit.admit(now), Admission::Probe);
+        assert_eq!(circuit.admit_again(now + seconds(1), true), Admission::Probe, "it still tries it out");
+        assert!(matches!(circuit.admit_again(now + seconds(1), false), Admission::Wait { .. }), "another does");
+        // A call from before the pause has ended.
+        circuit.ended(now, refused(None));
+        assert!(matches!(circuit.admit_again(now, true), Admission::Wait { .. }), "it was paused anew");
+        assert_eq!(circuit.admit_again(now + seconds(2), false), Admission::Probe, "that pause is over too");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use pillarbox_core::lock::Mutex;
 
@@ -12,62 +12,134 @@ pub(crate) struct Limits {
     rate: Option<Rate>,
 }
 
-/// Messages in a second, as the moment from which on the next may be sent.
+/// Messages in a second.
+///
+/// Batches wait in turn, and only the first of them waits for its time. A batch is charged when it begins to be sent: one that gives up
+/// while it waits has cost nothing, so that what waits cannot use the rate up. A batch begins as soon as the earlier ones are paid for, and
+/// is paid for afterwards, so that one of more messages than a second's is sent as well.
 #[derive(Debug)]
 struct Rate {
     each: Duration,
-    next: Mutex<Option<Instant>>,
+    turn: Semaphore,
+    account: Mutex<Account>,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    /// The time at which all messages so far are paid for.
+    paid: Option<Instant>,
+    /// True if a batch was sent away since the last one was sent.
+    is_wanted: bool,
 }
 
 /// It is not its turn for at least this long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NotNow(pub(crate) Duration);
+
+/// The turn of a batch. Dropped before anything [is sent](Self::spend), it has cost nothing.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    call: Option<SemaphorePermit<'a>>,
+    rate: Option<RateTurn<'a>>,
+}
+
+#[derive(Debug)]
+struct RateTurn<'a> {
+    rate: &'a Rate,
+    /// The time from which on its messages count.
+    from: Instant,
+    _turn: SemaphorePermit<'a>,
+}
 
 /// Leave to send, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Leave<'a> {
-    _permit: Option<SemaphorePermit<'a>>,
+    _call: Option<SemaphorePermit<'a>>,
 }
 
 /// The time that a batch stays away after it has waited in vain for its turn.
 const CROWDED: Duration = Duration::from_secs(1);
+/// The delay for which the rate makes up: that of a batch which was sent away and comes back later than it could have been sent.
+const MADE_UP: Duration = Duration::from_secs(1);
 
 impl Limits {
     /// `calls` at once and `rate` messages in a second, if given; neither is zero.
     pub(crate) fn new(calls: Option<usize>, rate: Option<u32>) -> Self {
-        let rate = rate.map(|rate| Rate { each: Duration::from_secs(1) / rate.max(1), next: Mutex::default() });
-        Self { calls: calls.map(Semaphore::new), rate }
+        Self { calls: calls.map(Semaphore::new), rate: rate.map(Rate::new) }
     }
 
-    /// Waits until `messages` may be sent. With `patience`, it says so where that takes longer, so that those who wait do not
-    /// occupy all workers for long.
-    pub(crate) async fn leave(&self, messages: usize, patience: Option<Duration>) -> Result<Leave<'_>, NotNow> {
-        let permit = match (&self.calls, patience) {
-            (None, _) => None,
+    /// Waits for the turn of a batch, or says how long to stay away where that takes longer than `patience`: so that those who wait
+    /// neither occupy all workers for long nor come near the time limit of a call. It may be dropped while it waits.
+    pub(crate) async fn turn(&self, patience: Duration) -> Result<Turn<'_>, NotNow> {
+        let deadline = Instant::now() + patience;
+        let call = match &self.calls {
+            None => None,
             // It is never closed.
-            (Some(calls), None) => calls.acquire().await.ok(),
-            (Some(calls), Some(patience)) => {
-                timeout(patience, calls.acquire()).await.map_err(|_| NotNow(CROWDED))?.ok()
-            }
+            Some(calls) => timeout_at(deadline, calls.acquire()).await.map_err(|_| NotNow(CROWDED))?.ok(),
         };
-        if let Some(rate) = &self.rate {
-            let at = rate.reserve(messages, Instant::now(), patience).map_err(NotNow)?;
-            sleep_until(at).await;
+        let rate = match &self.rate {
+            None => None,
+            Some(rate) => rate.turn(deadline).await?,
+        };
+        Ok(Turn { call, rate })
+    }
+}
+
+impl<'a> Turn<'a> {
+    /// Sending begins: charges so many messages, and lets the next batch have its turn.
+    pub(crate) fn spend(self, messages: usize) -> Leave<'a> {
+        if let Some(RateTurn { rate, from, _turn }) = self.rate {
+            rate.charge(messages, from);
         }
-        Ok(Leave { _permit: permit })
+        Leave { _call: self.call }
     }
 }
 
 impl Rate {
-    /// Reserves the time at which these messages may be sent, or returns the wait until then if it is too long.
-    fn reserve(&self, messages: usize, now: Instant, patience: Option<Duration>) -> Result<Instant, Duration> {
-        let mut next = self.next.lock();
-        let at = next.map_or(now, |next| next.max(now));
-        if patience.is_some_and(|patience| at - now > patience) {
-            return Err(at - now);
+    fn new(messages: u32) -> Self {
+        Self { each: Duration::from_secs(1) / messages.max(1), turn: Semaphore::new(1), account: Mutex::default() }
+    }
+
+    async fn turn(&self, deadline: Instant) -> Result<Option<RateTurn<'_>>, NotNow> {
+        let asked = Instant::now();
+        // If that is too late already, it need not wait for those before it.
+        self.begins(asked, deadline)?;
+        let Ok(turn) = timeout_at(deadline, self.turn.acquire()).await else {
+            return Err(self.account.lock().send_away(deadline).max(NotNow(CROWDED)));
+        };
+        let from = self.begins(asked, deadline)?;
+        sleep_until(from).await;
+        // It is never closed.
+        Ok(turn.ok().map(|turn| RateTurn { rate: self, from, _turn: turn }))
+    }
+
+    /// The time from which on the messages of a batch count that `asked` for its turn then, and before which they are not sent.
+    fn begins(&self, asked: Instant, deadline: Instant) -> Result<Instant, NotNow> {
+        let mut account = self.account.lock();
+        let from = account.begins(asked);
+        if from > deadline { Err(account.send_away(Instant::now())) } else { Ok(from) }
+    }
+
+    fn charge(&self, messages: usize, from: Instant) {
+        let cost = self.each.saturating_mul(u32::try_from(messages).unwrap_or(u32::MAX));
+        *self.account.lock() = Account { paid: Some(from + cost), is_wanted: false };
+    }
+}
+
+impl Account {
+    fn begins(&self, asked: Instant) -> Instant {
+        match self.paid {
+            None => asked,
+            // It was sent away, and is late by what it took to come back.
+            Some(paid) if self.is_wanted && asked <= paid + MADE_UP => paid,
+            Some(paid) => paid.max(asked),
         }
-        *next = Some(at + self.each.saturating_mul(u32::try_from(messages).unwrap_or(u32::MAX)));
-        Ok(at)
+    }
+
+    /// A batch is sent away until the earlier ones are paid for.
+    fn send_away(&mut self, now: Instant) -> NotNow {
+        self.is_wanted = true;
+        NotNow(self.paid.map_or(Duration::ZERO, |paid| paid.saturating_duration_since(now)))
     }
 }
 
@@ -75,32 +147,95 @@ impl Rate {
 mod tests {
     use super::*;
 
+    const PATIENCE: Duration = Duration::from_secs(1);
+
+    /// The time since `start` at which messages were sent, in milliseconds.
+    async fn sent(limits: &Limits, messages: usize, start: Instant) -> Result<u128, NotNow> {
+        drop(limits.turn(PATIENCE).await?.spend(messages));
+        Ok(start.elapsed().as_millis())
+    }
+
+    fn not_now(millis: u64) -> Result<u128, NotNow> {
+        Err(NotNow(Duration::from_millis(millis)))
+    }
+
     #[tokio::test(start_paused = true)]
     async fn so_many_messages_go_in_a_second() {
-        let limits = Limits::new(None, Some(100));
-        let start = Instant::now();
-        for (messages, at) in [(50, 0), (100, 500), (1, 1500), (1, 1510)] {
-            limits.leave(messages, None).await.expect("waits");
-            assert_eq!((Instant::now() - start).as_millis(), at, "{messages}");
+        let (limits, start) = (Limits::new(None, Some(100)), Instant::now());
+        for (messages, at) in [(50, 0), (100, 500), (1, 1500), (1, 1510), (300, 1520)] {
+            assert_eq!(sent(&limits, messages, start).await, Ok(at), "{messages}");
         }
-        assert_eq!(limits.leave(300, Some(Duration::from_secs(1))).await.err(), None, "10 ms are not too long");
-        let refused = limits.leave(1, Some(Duration::from_secs(1))).await.err();
-        assert_eq!(refused, Some(NotNow(Duration::from_secs(3))), "what is refused has reserved nothing");
+        assert_eq!(sent(&limits, 1, start).await, not_now(3000), "it is told at once");
+        sleep_until(start + Duration::from_millis(4000)).await;
+        assert_eq!(sent(&limits, 1, start).await, Ok(4520), "what was sent away has cost nothing");
+        sleep_until(start + Duration::from_secs(60)).await;
+        for at in [60_000, 60_010] {
+            assert_eq!(sent(&limits, 1, start).await, Ok(at), "what was not sent is not made up for");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_sent_away_makes_up_for_the_way_back() {
+        let (limits, start) = (Limits::new(None, Some(10)), Instant::now());
+        assert_eq!(sent(&limits, 30, start).await, Ok(0));
+        for (back, at) in [(3400, 3400), (6999, 6999), (10_001, 10_001)] {
+            assert!(sent(&limits, 30, start).await.is_err());
+            sleep_until(start + Duration::from_millis(back)).await;
+            assert_eq!(sent(&limits, 30, start).await, Ok(at));
+        }
+        // The last one came later than a second, so that its time is lost: else the rate would not hold for a while afterwards.
+        assert_eq!(sent(&limits, 1, start).await, not_now(3000));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_gives_up_waiting_holds_up_nobody() {
+        let (limits, start) = (Limits::new(Some(5), Some(10)), Instant::now());
+        assert_eq!(sent(&limits, 8, start).await, Ok(0));
+        for _ in 0..20 {
+            let waits = tokio::time::timeout(Duration::from_millis(10), limits.turn(PATIENCE)).await;
+            assert!(waits.is_err());
+        }
+        let late = limits.turn(PATIENCE);
+        tokio::pin!(late);
+        assert!(futures_util::poll!(late.as_mut()).is_pending(), "the first of them");
+        let (one, other) = tokio::join!(sent(&limits, 1, start), async {
+            sleep_until(start + Duration::from_millis(500)).await;
+            sent(&limits, 1, start).await
+        });
+        assert_eq!(
+            (one, other),
+            (Err(NotNow(PATIENCE)), Err(NotNow(PATIENCE))),
+            "it was not asked again, and has its turn"
+        );
+        drop(late.await.expect("it has its turn"));
+        assert_eq!(sent(&limits, 1, start).await, Ok(start.elapsed().as_millis()), "nor was anything sent");
     }
 
     #[tokio::test(start_paused = true)]
     async fn so_many_calls_go_at_once_and_who_waits_too_long_is_told() {
         let limits = Limits::new(Some(1), None);
-        let patience = Some(Duration::from_secs(1));
-        let first = limits.leave(1, patience).await.expect("free");
-        let second = limits.leave(1, patience);
+        let first = limits.turn(PATIENCE).await.expect("free").spend(1);
+        let second = limits.turn(PATIENCE);
         tokio::pin!(second);
         assert!(futures_util::poll!(second.as_mut()).is_pending());
         let start = Instant::now();
-        assert_eq!(limits.leave(1, patience).await.err(), Some(NotNow(CROWDED)));
-        assert_eq!(start.elapsed(), Duration::from_secs(1));
+        assert_eq!(limits.turn(PATIENCE).await.err(), Some(NotNow(CROWDED)));
+        assert_eq!(start.elapsed(), PATIENCE);
         drop(first);
         drop(second.await.expect("it came first"));
-        assert!(limits.leave(1, patience).await.is_ok(), "free again");
+        assert!(limits.turn(PATIENCE).await.is_ok(), "free again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_for_a_call_and_for_the_rate_takes_no_longer_than_one_of_them() {
+        let (limits, start) = (Limits::new(Some(1), Some(1)), Instant::now());
+        let first = limits.turn(PATIENCE).await.expect("free").spend(1);
+        let ends = async {
+            sleep_until(start + Duration::from_millis(600)).await;
+            drop(first);
+        };
+        let (second, ()) = tokio::join!(sent(&limits, 2, start), ends);
+        assert_eq!(second, Ok(1000));
+        assert_eq!(sent(&limits, 1, start).await, not_now(2000));
     }
 }

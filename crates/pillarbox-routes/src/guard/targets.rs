@@ -95,6 +95,15 @@ impl Targets {
         admission
     }
 
+    /// Decides again about a message that was admitted and has waited since; `is_probe` says that it was to try its parts out, as it still is
+    /// unless an earlier call has begun another pause.
+    pub(crate) fn admit_again(&mut self, parts: &Parts, now: Instant, is_probe: bool) -> Admission {
+        if is_probe && self.paused_until(parts).is_none_or(|until| until <= now) {
+            return Admission::Probe;
+        }
+        self.admit(parts, now)
+    }
+
     /// A call has ended that said something about a part.
     pub(crate) fn ended(&mut self, part: &Part, now: Instant, called: CallResult) -> Changed {
         let (is_well, is_new) = (called == CallResult::Well, !self.troubled.contains_key(part));
@@ -217,6 +226,22 @@ mod tests {
         assert!(matches!(targets.admit(&ill, now), Admission::Wait { .. }), "one tries it out");
         assert_eq!(targets.ended(&ill.target, now, CallResult::Well).transition, Transition::Resumed);
         assert!(targets.is_empty() && targets.admit(&ill, now) == Admission::Go);
+    }
+
+    #[test]
+    fn a_message_that_has_waited_is_decided_about_again() {
+        let start = Instant::now();
+        let mut targets = Targets::new(BREAKER);
+        let ill = parts("s", "s/a");
+        assert_eq!(targets.admit_again(&ill, start, false), Admission::Go);
+        targets.ended(&ill.target, start, refused(None));
+        assert!(matches!(targets.admit_again(&ill, start, false), Admission::Wait { .. }), "it was paused meanwhile");
+        let now = start + Duration::from_secs(1);
+        assert_eq!(targets.admit(&ill, now), Admission::Probe);
+        assert_eq!(targets.admit_again(&ill, now, true), Admission::Probe, "it still tries it out");
+        assert!(matches!(targets.admit_again(&ill, now, false), Admission::Wait { .. }), "another does");
+        targets.ended(&Part::Server("s".into()), now, refused(None));
+        assert!(matches!(targets.admit_again(&ill, now, true), Admission::Wait { .. }), "its server is paused");
     }
 
     #[test]

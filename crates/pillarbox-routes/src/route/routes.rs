@@ -7,7 +7,7 @@ use pillarbox_core::lock::Mutex;
 use pillarbox_engine::run::TypePause;
 
 use super::{Route, RouteError, RouteRuntime, Sink};
-use crate::forward::Forwarder;
+use crate::forward::{Forwarder, Stranded};
 use crate::guard::{Circuit, Limits, Targets};
 use crate::observe::{self, Meters, PREFIX};
 use crate::shape::{HeaderRules, Template};
@@ -204,6 +204,7 @@ impl Checked {
             targets: Mutex::new(Targets::new(route.breaker)),
             types: Mutex::default(),
             by_hand: Mutex::default(),
+            stranded: Stranded::default(),
         });
         RouteRuntime { name, selector: route.selector, sink, meters }
     }

@@ -153,7 +153,8 @@ impl Route {
         self
     }
 
-    /// Leaves out the event's headers whose names match one of these, whatever their case.
+    /// Leaves out the event's own headers whose names match one of these, whatever their case. The headers that the format gives stay: a name
+    /// of one of them is refused, and a pattern with `*` does not reach them.
     pub fn without_headers<P: Into<Pattern>>(mut self, names: impl IntoIterator<Item = P>) -> Self {
         self.without.extend(names.into_iter().map(Into::into));
         self
@@ -187,7 +188,8 @@ impl Route {
         self
     }
 
-    /// At most so many messages of it are sent in a second. Default: no limit.
+    /// At most so many messages of it are sent in a second, on average: a batch of more is sent as a whole, and the next one when it is paid for.
+    /// One that would wait for its turn for more than a second is put off, without an attempt. Default: no limit.
     pub fn rate(mut self, messages: u32) -> Self {
         self.rate = Some(messages);
         self
@@ -227,6 +229,14 @@ impl Route {
                 return Err(error("with_headers", problem, "choose another name"));
             }
             with.push((header.clone(), template("with_headers", value)?));
+        }
+        let reserved =
+            |pattern: &&Pattern| !pattern.as_str().contains('*') && self.format.gives(kind, pattern.as_str());
+        if let Some(pattern) = self.without.iter().find(reserved) {
+            let problem = format!(
+                "names `{pattern}`, a header of the format: only headers that events bring along can be left out"
+            );
+            return Err(error("without_headers", problem, "remove it from the list"));
         }
         let (number, a_day) = ("set 1 or more, or leave it out", "set a day, `1d`, at most");
         let Breaker { failures, pause, max_pause } = self.breaker;

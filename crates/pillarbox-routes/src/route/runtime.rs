@@ -8,6 +8,7 @@ use pillarbox_core::publisher::{Message, Publisher};
 use tokio::time::Instant;
 
 use super::rule::Remake;
+use crate::forward::Stranded;
 use crate::guard::{Circuit, Limits, Part, Parts, Targets};
 use crate::observe::Meters;
 use crate::select::{Predicate, Selector};
@@ -40,6 +41,7 @@ pub(crate) struct Sink {
     pub(crate) types: Mutex<Types>,
     /// The reason, while an operator has it paused.
     pub(crate) by_hand: Mutex<Option<Arc<str>>>,
+    pub(crate) stranded: Stranded,
 }
 
 /// The types of the events that have come this way and of which none goes another: what can be held back.

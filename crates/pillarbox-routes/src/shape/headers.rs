@@ -9,7 +9,7 @@ use crate::select::Pattern;
 /// The rules for the headers of a message: those of every message, the event's own, and those that the route adds and takes away.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HeaderRules {
-    /// Names of the event's own headers that do not travel, in small letters.
+    /// Names of the event's own headers that do not travel, in small letters. None is that of a header which the format gives.
     pub(crate) without: Vec<Pattern>,
     /// The headers that the route adds, in place of the event's own of the same name.
     pub(crate) with: Vec<(Box<str>, Template)>,

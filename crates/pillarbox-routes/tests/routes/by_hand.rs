@@ -104,3 +104,35 @@ async fn what_was_away_before_is_tried_out_once_it_is_resumed() {
     };
     watched(&forwarder, work).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_route_that_is_paused_by_hand_stays_so_when_it_is_configured_anew() {
+    let (one, other) = (MemoryPublisher::new(), MemoryPublisher::new());
+    let to = |publisher: &MemoryPublisher, name: &str, target: &str| {
+        Route::to(Arc::new(publisher.clone()), target).named(name).types([name])
+    };
+    let first = Routes::new().route(to(&one, "one", "before")).route(to(&other, "other", "before"));
+    let forwarder = first.build().expect("valid");
+    assert!(forwarder.pause("one", "by anna") && forwarder.pause("other", "by anna"));
+    let store = MemoryStore::new();
+    write(&store, &["one"]).await;
+    let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
+    let outbox = Outbox::single_node(store.clone()).type_pause(forwarder.type_pause()).handler(handler);
+    let outbox = outbox.start().await.expect("starts");
+    let work = async {
+        sleep(Duration::from_secs(10)).await;
+        let second = Routes::new().route(to(&one, "one", "after")).route(to(&other, "new", "after"));
+        forwarder.replace(second, |_| false).expect("valid");
+        assert_eq!(state(&forwarder, 0), RouteState::PausedByHand { reason: "by anna".to_owned(), problem: None });
+        assert_eq!(state(&forwarder, 1), RouteState::Open, "it has another name");
+        write(&store, &["new"]).await;
+        until(|| other.calls().len() == 1).await;
+        sleep(Duration::from_secs(60)).await;
+        assert!(one.calls().is_empty());
+        assert!(forwarder.resume("one"));
+        until(|| one.calls().len() == 1).await;
+        assert_eq!(&*one.published()[0].target, "after");
+    };
+    watched(&forwarder, work).await;
+    outbox.shutdown().await;
+}

@@ -16,14 +16,15 @@ use pillarbox_memory::MemoryStore;
 use pillarbox_routes::{Breaker, Route, Routes};
 use pillarbox_testkit::{Answer, MemoryPublisher};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_of_a_key_that_take_one_route_stay_in_order_through_pauses() {
+/// The broker of a route with these limits comes and goes, and an operator pauses the route now and then if `by_hand`.
+async fn keys_stay_in_order(limits: impl FnOnce(Route) -> Route, by_hand: bool) {
     const KEYS: usize = 300;
     const EACH: usize = 8;
     let publisher = MemoryPublisher::new();
     let ms = Duration::from_millis;
     let breaker = Breaker { failures: 5, pause: ms(5), max_pause: ms(20) };
     let route = Route::to(Arc::new(publisher.clone()), "x").named("all").types(["t.*"]).breaker(breaker);
+    let route = limits(route);
     let other = Route::to(Arc::new(MemoryPublisher::new()), "x").named("other").types(["u.*"]);
     let forwarder = Routes::new().route(route).route(other).build().expect("valid");
     let store = MemoryStore::new();
@@ -49,6 +50,11 @@ async fn events_of_a_key_that_take_one_route_stay_in_order_through_pauses() {
     };
     let flap = async {
         for step in 0..60_u64 {
+            if by_hand && step % 20 == 10 {
+                assert!(forwarder.pause("all", "by anna"));
+                tokio::time::sleep(ms(20)).await;
+                assert!(forwarder.resume("all"));
+            }
             publisher.answer(Answer::Fail(PublishError::unavailable("away")));
             tokio::time::sleep(ms(3 + step % 11)).await;
             publisher.answer(Answer::Confirm);
@@ -66,6 +72,16 @@ async fn events_of_a_key_that_take_one_route_stay_in_order_through_pauses() {
     }
     let wrong: Vec<_> = rounds.iter().filter(|(_, rounds)| !rounds.is_sorted()).collect();
     assert!(wrong.is_empty(), "{} of {} keys out of order, such as {:?}", wrong.len(), rounds.len(), wrong.first());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_of_a_key_that_take_one_route_stay_in_order_through_pauses() {
+    keys_stay_in_order(|route| route, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_of_a_key_stay_in_order_where_batches_wait_for_limits_while_their_route_is_paused() {
+    keys_stay_in_order(|route| route.concurrency(1).rate(4000), true).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -383,6 +383,14 @@ async fn what_cannot_be_is_refused_before_anything_runs() {
             "`with_headers` names `ce-id`",
         ),
         (
+            Routes::new().route(to("x").without_headers(["region", "Tenant-Id"])),
+            "setting `without_headers` names `Tenant-Id`, a header of the format",
+        ),
+        (
+            Routes::new().route(to("x").format(Format::CloudeventsBinary).without_headers(["ce-id"])),
+            "setting `without_headers` names `ce-id`, a header of the format",
+        ),
+        (
             Routes::new().route(to("x").breaker(Breaker { failures: 0, ..Breaker::default() })),
             "setting `breaker.failures` is 0; set 1 or more",
         ),
@@ -398,6 +406,7 @@ async fn what_cannot_be_is_refused_before_anything_runs() {
         Routes::new().route(to("x").types(["a"]).when(|_| true)).route(to("y").types(["a"])),
         Routes::new().route(to("x").header("h", "v")).route(to("y").header("h", "v*")),
         Routes::new().route(to("x").aggregates(["order"])).route(to("y").types(["a"])),
+        Routes::new().route(to("x").without_headers(["tenant-*", "*", "ce-id", "traceparent", "x-event-id"])),
     ] {
         reachable.build().expect("the second one takes what the first one does not");
     }
