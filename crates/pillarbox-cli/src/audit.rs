@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::store;
 
 /// Makes a change between two writes to the audit table: an entry before it, and its outcome after it. `rows` tells how many rows were changed,
-/// where it changes any.
+/// where it changes any. A change that fails half-way is recorded with the rows before that.
 pub(crate) async fn recorded<T>(
     store: &dyn Store,
     action: &AuditedAction,
@@ -24,6 +24,7 @@ pub(crate) async fn recorded<T>(
     let changed = change().await;
     let ended = match &changed {
         Ok(changed) => store.end_action(id, rows(changed), "done").await,
+        Err(Failure::Partly { rows, failure, .. }) => store.end_action(id, Some(*rows), &sentence(&**failure)).await,
         Err(failure) => store.end_action(id, None, &sentence(failure)).await,
     };
     if let Err(error) = ended {

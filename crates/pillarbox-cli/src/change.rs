@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use indicatif::ProgressBar;
 use pillarbox::Store;
 use pillarbox::maintain::{AuditedAction, Record, Status};
 use serde::Serialize;
@@ -13,6 +12,9 @@ use crate::failure::{Failure, no_event, no_row};
 use crate::store;
 use pillarbox_program::progress;
 use pillarbox_program::report::{self, counted, plain};
+
+/// Rows changed by one statement.
+const PAGE: usize = 500;
 
 /// The change to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,12 +43,13 @@ pub(crate) async fn run(
     change: impl AsyncFnOnce(&dyn Store) -> Result<Changed, Failure>,
 ) -> Result<ExitCode, Failure> {
     let changed = store::on(target, async |store| {
-        let changed = change(store).await?;
-        if let Some(wake_ups) = store.wake_ups().filter(|_| changed.rows > 0) {
+        let changed = change(store).await;
+        let rows = changed.as_ref().map_or_else(|failure| failure.rows_before().unwrap_or_default(), Changed::rows);
+        if let Some(wake_ups) = store.wake_ups().filter(|_| rows > 0) {
             // A hint: nodes look by themselves.
             let _ = wake_ups.notify().await;
         }
-        Ok(changed)
+        changed
     });
     let changed = changed.await?;
     for refused in &changed.refused {
@@ -56,21 +59,28 @@ pub(crate) async fn run(
     Ok(if changed.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Shows the progress of a change of `matching` rows while it is made. More rows may match than were counted.
-pub(crate) async fn with_progress<E: Into<Failure>>(
+/// Changes the rows that somebody has confirmed and no others, some hundreds per transaction, and shows the progress. `subject` is the
+/// filter that they matched.
+pub(crate) async fn confirmed(
+    store: &dyn Store,
+    seqs: &[i64],
     action: Action,
-    matching: u64,
-    change: impl AsyncFnOnce(&mut (dyn FnMut(u64) + Send)) -> Result<u64, E>,
+    actor: &Actor,
+    subject: &str,
 ) -> Result<Changed, Failure> {
-    let bar = progress::bar(matching, action.participle());
-    let rows = change(&mut |so_far| advance(&bar, so_far)).await;
+    let bar = progress::bar(seqs.len() as u64, action.participle());
+    let page_by_page = async || {
+        let mut changed = Changed::all(action, 0);
+        for seqs in seqs.chunks(PAGE) {
+            let done = change(store, seqs, action).await.map_err(|failure| changed.cut_short(failure))?;
+            changed.rows += done.len() as u64;
+            bar.inc(seqs.len() as u64);
+        }
+        Ok(changed)
+    };
+    let changed = audited(store, action, actor, subject, page_by_page).await;
     bar.finish_and_clear();
-    Ok(Changed::all(action, rows.map_err(Into::into)?))
-}
-
-fn advance(bar: &ProgressBar, so_far: u64) {
-    bar.set_length(bar.length().unwrap_or(0).max(so_far));
-    bar.set_position(so_far);
+    changed
 }
 
 /// Changes events that were named: nothing before the rows of every event are determined.
@@ -119,10 +129,11 @@ async fn each(store: &dyn Store, named: &Named<'_>, action: Action) -> Result<Ch
     }
     let mut changed = Changed::all(action, 0);
     for (event_id, seqs) in doomed {
-        let done = change(store, &seqs, action).await?;
+        let done = change(store, &seqs, action).await.map_err(|failure| changed.cut_short(failure))?;
         changed.rows += done.len() as u64;
         if done.is_empty() {
-            let status = records(store, event_id, handler).await?.first().map(Record::status_name);
+            let now = records(store, event_id, handler).await.map_err(|failure| changed.cut_short(failure))?;
+            let status = now.first().map(Record::status_name);
             let handler = handler.map(str::to_owned);
             changed.refused.push(Refused { event_id: Some(event_id.clone()), seq: None, handler, status });
         }
@@ -135,7 +146,8 @@ async fn rows(store: &dyn Store, seqs: &[i64], action: Action) -> Result<Changed
     let done = change(store, seqs, action).await?;
     let mut changed = Changed::all(action, done.len() as u64);
     for seq in seqs.iter().filter(|seq| !done.contains(seq)) {
-        let status = store.record(*seq).await?.as_ref().map(Record::status_name);
+        let now = store.record(*seq).await.map_err(|error| changed.cut_short(error.into()))?;
+        let status = now.as_ref().map(Record::status_name);
         changed.refused.push(Refused { event_id: None, seq: Some(*seq), handler: None, status });
     }
     Ok(changed)
@@ -211,6 +223,11 @@ impl Changed {
     /// The number of rows that were changed.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// The error of a change that ends here.
+    fn cut_short(&self, failure: Failure) -> Failure {
+        failure.after(self.rows, "row", self.action.participle())
     }
 
     fn json(&self) -> Json<'_> {

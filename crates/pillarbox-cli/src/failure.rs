@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use pillarbox::error::{StoreError, StoreErrorKind};
 use pillarbox_program::failure::{Failure as Common, sentence};
-use pillarbox_program::report::plain;
+use pillarbox_program::report::{counted, plain};
 
 use crate::args::Target;
 
@@ -35,6 +35,14 @@ pub(crate) enum Failure {
          `--handler NAME`, or pass `--every-handler`"
     )]
     SeveralHandlers { event_id: String, state: &'static str, handlers: String },
+    /// A change of many rows has failed, and what it had changed before stays so.
+    #[error("{done} before: {}", sentence(.failure.as_ref()))]
+    Partly {
+        /// The rows, and what was done to them: "500 rows were replayed".
+        done: String,
+        rows: u64,
+        failure: Box<Failure>,
+    },
     #[error("could not open `{path}` to append to it")]
     Open {
         path: String,
@@ -95,10 +103,29 @@ impl Failure {
         Self::Schema(sentence(&error).replace("`pillarbox migrate`", &format!("`{migrate}`")))
     }
 
+    /// The same error of a change that has `rows` behind it. `noun` and `participle` say what they are and what was done to them: "row",
+    /// "replayed".
+    pub(crate) fn after(self, rows: u64, noun: &str, participle: &str) -> Self {
+        if rows == 0 {
+            return self;
+        }
+        let were = if rows == 1 { "was" } else { "were" };
+        Self::Partly { done: format!("{} {were} {participle}", counted(rows, noun)), rows, failure: Box::new(self) }
+    }
+
+    /// The rows that a change had made before it failed, as far as they are known.
+    pub(crate) fn rows_before(&self) -> Option<u64> {
+        match self {
+            Self::Partly { rows, .. } => Some(*rows),
+            _ => None,
+        }
+    }
+
     /// 2 for an error on the command line or in the relay's file, 1 for all others.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Common(common) => common.exit_code(),
+            Self::Partly { failure, .. } => failure.exit_code(),
             Self::Console(_) => ExitCode::from(2),
             Self::Relay(error) if error.is_in_the_file() => ExitCode::from(2),
             _ => ExitCode::FAILURE,

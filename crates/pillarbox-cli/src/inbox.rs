@@ -100,7 +100,13 @@ async fn purge(
             &action,
             |removed| Some(*removed),
             async || {
-                Ok(inbox::purge(store, consumer, older_than, batch, |removed| counter.set_position(removed)).await?)
+                let mut removed = 0;
+                let progress = |so_far| {
+                    removed = so_far;
+                    counter.set_position(so_far);
+                };
+                let purged = inbox::purge(store, consumer, older_than, batch, progress).await;
+                purged.map_err(|error| Failure::from(error).after(removed, "message", "deleted"))
             },
         )
         .await

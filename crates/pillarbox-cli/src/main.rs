@@ -51,20 +51,21 @@ async fn main() -> ExitCode {
         Err(error) => return arguments::refuse(&error),
     };
     let (level, json) = match &cli.command {
-        // A server says that it has started and that it is stopping.
-        Command::Relay(args) => (if args.config.is_some() { "info" } else { "warn" }, args.log == LogFormat::Json),
+        // A server says whether it delivers or stands by, and that it is stopping.
+        Command::Relay(args) => ("info", args.log == LogFormat::Json),
         _ => ("warn", false),
+    };
+    let filter = match log::filter(level) {
+        Ok(filter) => filter,
+        Err(error) => return refuse(&error),
     };
     // Fails only if a provider is installed already, and then there is one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let traces = match traces_of(&cli.command) {
         Ok(traces) => traces,
-        Err(error) => {
-            report::note(&format!("error: {}", sentence(&error)));
-            return ExitCode::from(2);
-        }
+        Err(error) => return refuse(&error),
     };
-    log::start_with(level, json, traces.as_ref());
+    log::start_with(filter, json, traces.as_ref());
     let outcome = match cli.command {
         Command::Demo(args) => pillarbox_demo::run(args).await.map_err(failure::Failure::from),
         Command::Bench { arguments } => bench::run(&arguments),
@@ -91,6 +92,12 @@ async fn main() -> ExitCode {
         report::note(&format!("error: {}", sentence(&failure)));
         failure.exit_code()
     })
+}
+
+/// Reports a variable that cannot be used, as an error on the command line.
+fn refuse(error: &dyn std::error::Error) -> ExitCode {
+    report::note(&format!("error: {}", sentence(error)));
+    ExitCode::from(2)
 }
 
 /// The relay's traces. No other command sends messages.

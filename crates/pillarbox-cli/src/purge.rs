@@ -56,14 +56,21 @@ async fn purge(args: &PurgeArgs, store: &dyn Store) -> Result<Purged, Failure> {
         &action,
         |purged: &Purged| Some(purged.rows()),
         async || {
-            Ok(Purged {
-                done: each_batch(args, store, Purgeable::Done, args.done_after).await?,
-                dead: each_batch(args, store, Purgeable::Dead, args.dead_after).await?,
-                all: each_batch(args, store, Purgeable::All, args.all_after).await?,
-            })
+            let mut purged = Purged::default();
+            match each_kind(args, store, &mut purged).await {
+                Ok(()) => Ok(purged),
+                Err(failure) => Err(failure.after(purged.rows(), "event", "deleted")),
+            }
         },
     )
     .await
+}
+
+/// Deletes the rows of each kind that was asked for, and counts them in `purged` as they go.
+async fn each_kind(args: &PurgeArgs, store: &dyn Store, purged: &mut Purged) -> Result<(), Failure> {
+    each_batch(args, store, Purgeable::Done, args.done_after, &mut purged.done).await?;
+    each_batch(args, store, Purgeable::Dead, args.dead_after, &mut purged.dead).await?;
+    each_batch(args, store, Purgeable::All, args.all_after, &mut purged.all).await
 }
 
 async fn each_batch(
@@ -71,13 +78,20 @@ async fn each_batch(
     store: &dyn Store,
     what: Purgeable,
     older_than: Option<Duration>,
-) -> Result<Option<u64>, Failure> {
-    let Some(older_than) = older_than else { return Ok(None) };
+    removed: &mut Option<u64>,
+) -> Result<(), Failure> {
+    let Some(older_than) = older_than else { return Ok(()) };
     let step = Purge { key: args.key.clone(), ..Purge::new(what, older_than, args.batch.into()) };
     let counter = progress::counter("deleted");
-    let purged = maintain::purge(store, step, |removed| counter.set_position(removed)).await;
+    let removed = removed.insert(0);
+    let purged = maintain::purge(store, step, |so_far| {
+        *removed = so_far;
+        counter.set_position(so_far);
+    })
+    .await;
     counter.finish_and_clear();
-    Ok(Some(purged?))
+    purged?;
+    Ok(())
 }
 
 impl Purged {

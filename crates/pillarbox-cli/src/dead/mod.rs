@@ -39,7 +39,7 @@ async fn change(chosen: &Chosen, action: Action) -> Result<ExitCode, Failure> {
     };
     let change = async |store: &dyn Store| {
         if chosen.all {
-            all(store, chosen, action).await
+            all(store, chosen, action, |about_to| confirm(chosen.yes, about_to)).await
         } else {
             change::named(store, &named, action, &chosen.actor).await
         }
@@ -47,22 +47,22 @@ async fn change(chosen: &Chosen, action: Action) -> Result<ExitCode, Failure> {
     change::run(&chosen.target, change).await
 }
 
-async fn all(store: &dyn Store, chosen: &Chosen, action: Action) -> Result<Changed, Failure> {
-    let (dead, filter) = (DeadEvents::of(store), chosen.matching.filter(store).await?);
-    let matching = dead.count(&filter).await?;
-    if matching == 0 {
+/// Replays or discards all rows that match when `ask` asks about them. One that goes DEAD while somebody thinks it over is left alone.
+async fn all(
+    store: &dyn Store,
+    chosen: &Chosen,
+    action: Action,
+    ask: impl FnOnce(&str) -> Result<(), Failure>,
+) -> Result<Changed, Failure> {
+    let filter = chosen.matching.filter(store).await?;
+    let seqs = DeadEvents::of(store).matching(&filter).await?;
+    if seqs.is_empty() {
         return Ok(Changed::all(action, 0));
     }
-    let rows = counted(matching, "row");
+    let rows = counted(seqs.len() as u64, "row");
     let is_replay = action == Action::Replay;
-    confirm(chosen.yes, &if is_replay { format!("deliver {rows} again") } else { format!("delete {rows} for good") })?;
-    let change = async || {
-        change::with_progress(action, matching, async |progress| {
-            if is_replay { dead.replay_all(&filter, progress).await } else { dead.discard_all(&filter, progress).await }
-        })
-        .await
-    };
-    change::audited(store, action, &chosen.actor, &subject(&filter), change).await
+    ask(&if is_replay { format!("deliver {rows} again") } else { format!("delete {rows} for good") })?;
+    change::confirmed(store, &seqs, action, &chosen.actor, &subject(&filter)).await
 }
 
 /// The filter as the audit table has it.
@@ -70,4 +70,47 @@ fn subject(filter: &DeadFilter) -> String {
     let DeadFilter { attributes: of, since, before, error } = filter;
     let [since, before] = [since, before].map(|time| time.map(|time| time.to_string()));
     audit::subject(audit::attributes(of).chain([("error", error.clone()), ("since", since), ("before", before)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use pillarbox::SqliteStore;
+    use pillarbox_programtest::{column, execute};
+    use tokio::runtime::Handle;
+    use tokio::task::block_in_place;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    /// One below zero, as another program may number it, and two that have not been given up.
+    const ROWS: &str = "
+        INSERT INTO outbox_event (seq, event_id, event_type, payload, status, done_at) VALUES
+            (-7, 'below', 't', '{}', 3, 1), (1, 'early', 't', '{}', 2, NULL), (2, 'dead', 't', '{}', 3, 2),
+            (3, 'late', 't', '{}', 0, NULL)";
+    const DIE: &str = "UPDATE outbox_event SET status = 3, done_at = 3 WHERE event_id IN ('early', 'late')";
+    const LEFT: &str = "SELECT event_id FROM outbox_event WHERE status = 3 ORDER BY seq";
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_goes_dead_after_the_question_is_left_alone() {
+        for (name, action) in [("replay", Action::Replay), ("discard", Action::Discard)] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("shop.db").to_str().unwrap().to_owned();
+            let store = SqliteStore::open(&file).await.unwrap();
+            store.migrate().await.unwrap();
+            execute(&file, ROWS).await;
+            let cli = Cli::try_parse_from(["pillarbox", "dead", name, "--all", "--store", &file]).unwrap();
+            let Command::Dead(args) = cli.command else { panic!("another command") };
+            let (Dead::Replay(chosen) | Dead::Discard(chosen)) = args.dead else { panic!("another command") };
+            let ask = |about_to: &str| {
+                assert!(about_to.contains("2 rows"), "{about_to}");
+                block_in_place(|| Handle::current().block_on(execute(&file, DIE)));
+                Ok(())
+            };
+            let changed = all(&store, &chosen, action, ask).await.unwrap();
+            assert_eq!(changed.rows(), 2, "{name}");
+            assert_eq!(column(&file, LEFT).await, ["early", "late"], "{name}");
+            store.close().await;
+        }
+    }
 }

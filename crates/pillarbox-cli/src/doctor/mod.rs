@@ -78,7 +78,7 @@ async fn once(doctor: &Doctor, args: &DoctorArgs) -> Result<bool, Failure> {
 /// Until it is interrupted. Says at the end whether the last examination found nothing.
 async fn watch(doctor: &Doctor, args: &DoctorArgs, interval: Duration) -> Result<bool, Failure> {
     let mut signals = Signals::listen().map_err(Failure::of_system("listen for signals"))?;
-    let mut last: Option<Report> = None;
+    let (mut watched, mut last) = (text::Watched::default(), None::<Report>);
     loop {
         let found = tokio::select! {
             found = doctor.run() => found,
@@ -87,13 +87,10 @@ async fn watch(doctor: &Doctor, args: &DoctorArgs, interval: Duration) -> Result
         if args.target.json {
             report::print_either(true, &found, String::new)?;
         } else {
+            let changes = watched.changes(&found);
             match &last {
                 None => report::print(&text::whole(&found, args.verbose))?,
-                Some(before) => {
-                    for line in text::changes(before, &found) {
-                        report::print(&line)?;
-                    }
-                }
+                Some(_) => changes.iter().try_for_each(|change| report::print(change))?,
             }
         }
         last = Some(found);

@@ -40,7 +40,7 @@ async fn change(chosen: &ChosenPending, action: Action) -> Result<ExitCode, Fail
     };
     let change = async |store: &dyn Store| {
         if chosen.all {
-            all(store, &filter, chosen, action).await
+            all(store, &filter, chosen, action, |about_to| confirm(chosen.yes, about_to)).await
         } else {
             change::named(store, &named, action, &chosen.actor).await
         }
@@ -57,37 +57,75 @@ async fn change(chosen: &ChosenPending, action: Action) -> Result<ExitCode, Fail
     change::run(&chosen.target, change).await
 }
 
+/// Changes all rows that match when `ask` asks about them. One that is written while somebody thinks it over is left alone.
 async fn all(
     store: &dyn Store,
     filter: &PendingFilter,
     chosen: &ChosenPending,
     action: Action,
+    ask: impl FnOnce(&str) -> Result<(), Failure>,
 ) -> Result<Changed, Failure> {
     let pending = PendingEvents::of(store);
     let is_retry = action == Action::RetryNow;
-    let matching = if is_retry { pending.count_waiting(filter).await? } else { pending.count(filter).await? };
-    if matching == 0 {
+    let seqs = if is_retry { pending.waiting(filter).await? } else { pending.matching(filter).await? };
+    if seqs.is_empty() {
         return Ok(Changed::all(action, 0));
     }
-    let rows = counted(matching, "row");
+    let rows = counted(seqs.len() as u64, "row");
     let about_to =
         if is_retry { format!("try {rows} now") } else { format!("cancel {rows}: what is cancelled is not delivered") };
-    confirm(chosen.yes, &about_to)?;
-    let change = async || {
-        change::with_progress(action, matching, async |progress| {
-            if is_retry {
-                pending.retry_all_now(filter, progress).await
-            } else {
-                pending.cancel_all(filter, progress).await
-            }
-        })
-        .await
-    };
-    change::audited(store, action, &chosen.actor, &subject(filter), change).await
+    ask(&about_to)?;
+    change::confirmed(store, &seqs, action, &chosen.actor, &subject(filter)).await
 }
 
 /// The filter as the audit table has it.
 fn subject(filter: &PendingFilter) -> String {
     let PendingFilter { attributes: of, state } = filter;
     audit::subject(audit::attributes(of).chain([("state", state.map(|state| state.name().to_owned()))]))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use pillarbox::SqliteStore;
+    use pillarbox_programtest::{column, execute};
+    use tokio::runtime::Handle;
+    use tokio::task::block_in_place;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    /// Two that are delayed, one of them below zero, as another program may number it, and one that waits for another attempt.
+    const ROWS: &str = "
+        INSERT INTO outbox_event (seq, event_id, event_type, payload, status, available_at) VALUES
+            (-7, 'below', 't', '{}', 0, 32503680000000000), (1, 'delayed', 't', '{}', 0, 32503680000000000),
+            (2, 'retrying', 't', '{}', 2, 32503680000000000)";
+    const WRITE: &str = "
+        INSERT INTO outbox_event (seq, event_id, event_type, payload, available_at) VALUES
+            (-8, 'lower', 't', '{}', 32503680000000000), (9, 'late', 't', '{}', 32503680000000000)";
+    const LEFT: &str = "
+        SELECT event_id FROM outbox_event WHERE status IN (0, 2) AND available_at = 32503680000000000 ORDER BY seq";
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_written_after_the_question_is_left_alone() {
+        for (name, action) in [("retry", Action::RetryNow), ("cancel", Action::Cancel)] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("shop.db").to_str().unwrap().to_owned();
+            let store = SqliteStore::open(&file).await.unwrap();
+            store.migrate().await.unwrap();
+            execute(&file, ROWS).await;
+            let cli = Cli::try_parse_from(["pillarbox", "pending", name, "--all", "--store", &file]).unwrap();
+            let Command::Pending(args) = cli.command else { panic!("another command") };
+            let (Pending::Retry(chosen) | Pending::Cancel(chosen)) = args.pending else { panic!("another command") };
+            let ask = |about_to: &str| {
+                assert!(about_to.contains("3 rows"), "{about_to}");
+                block_in_place(|| Handle::current().block_on(execute(&file, WRITE)));
+                Ok(())
+            };
+            let changed = all(&store, &chosen.matching.clone().into(), &chosen, action, ask).await.unwrap();
+            assert_eq!(changed.rows(), 3, "{name}");
+            assert_eq!(column(&file, LEFT).await, ["lower", "late"], "{name}");
+            store.close().await;
+        }
+    }
 }

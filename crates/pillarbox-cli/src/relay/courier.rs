@@ -25,7 +25,7 @@ impl JsonLineHandler {
         Self { sink, delay, closing: CancellationToken::new(), writing: TaskTracker::new() }
     }
 
-    /// Delivers one event. A call without a verdict never returns: any answer would change the row.
+    /// Delivers one event. A call without a verdict never returns while the relay stops: any answer would change the row.
     pub(super) async fn deliver(&self, delivery: Delivery) -> Result<(), HandlerError> {
         match self.write(&delivery).await {
             Some(verdict) => verdict,
@@ -36,9 +36,13 @@ impl JsonLineHandler {
     /// Writes the line of an event; `None` if there is no line, or its fate is unknown.
     async fn write(&self, delivery: &Delivery) -> Option<Result<(), HandlerError>> {
         let _writing = self.writing.token();
-        // An event that another node may deliver by now is left to it.
-        if self.closing.is_cancelled() || delivery.should_stop() {
+        if self.closing.is_cancelled() {
             return None;
+        }
+        // An event that another node may deliver by now is left to it. That node may wait for the end of this call, which
+        // nothing else would end; the engine records no such answer.
+        if delivery.should_stop() {
+            return Some(Err(HandlerError::interrupted("another node is to deliver the event")));
         }
         let line = match line(delivery) {
             Ok(line) => line,

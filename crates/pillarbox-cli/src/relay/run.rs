@@ -184,6 +184,8 @@ fn config(args: &RelayArgs) -> Result<Config, Failure> {
     if applies("dispatch.workers") {
         config.dispatch.workers = args.workers.map_or(WORKERS, usize::from);
     }
+    // A reader may take as long as it likes: a line that waits for it has not failed.
+    config.dispatch.handler_timeout = None;
     if let Some(failing) = args.failing_key {
         config.retry.failing_key = failing.into();
     }
@@ -241,4 +243,21 @@ fn conclude(args: &RelayArgs, ended: Option<End>, lines: u64, drained: Option<Dr
         report::print_either(args.target.json, &Summary { lines, left }, text)?;
     }
     Ok(exit_code(drained.is_none_or(|drained| drained.is_complete())))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    #[test]
+    fn a_reader_that_stalls_makes_no_attempt_fail() {
+        for mode in ["single_node", "multi_node", "partitioned", "ordered"] {
+            let cli = Cli::try_parse_from(["pillarbox", "relay", "--store", "shop.db", "--mode", mode]).unwrap();
+            let Command::Relay(args) = cli.command else { panic!("another command") };
+            assert_eq!(config(&args).unwrap().dispatch.handler_timeout, None, "{mode}");
+        }
+    }
 }

@@ -80,3 +80,44 @@ async fn a_change_that_fails_says_so_and_one_without_a_trace_is_not_made() {
     assert!(refused.code == Some(1) && refused.stderr.contains("record an action"), "{refused:?}");
     assert_eq!(run(&["dead", "list", "--store", &store, "--json"]).json()["matching"], 2);
 }
+
+/// So many DEAD rows, delayed ones, DONE ones of long ago and messages of the inbox; the last of each cannot be changed.
+const MANY: &str = "
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 501)
+        INSERT INTO outbox_event (event_id, event_type, payload, status, done_at, created_at) SELECT 'dead' || i, 'dead', '{}', 3, 2, 1 FROM n;
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 501)
+        INSERT INTO outbox_event (event_id, event_type, payload, available_at) SELECT 'new' || i, 'new', '{}', 32503680000000000 FROM n;
+    INSERT INTO outbox_inbox (consumer, message_id, received_at) VALUES ('billing', 'm1', 1), ('billing', 'm2', 2), ('billing', 'm3', 3);
+    CREATE TRIGGER update_refused BEFORE UPDATE ON outbox_event WHEN old.event_id LIKE '%501' BEGIN SELECT raise(ABORT, 'no room'); END;
+    CREATE TRIGGER delete_refused BEFORE DELETE ON outbox_event WHEN old.event_id LIKE '%501' BEGIN SELECT raise(ABORT, 'no room'); END;
+    CREATE TRIGGER inbox_refused BEFORE DELETE ON outbox_inbox WHEN old.message_id = 'm3' BEGIN SELECT raise(ABORT, 'no room'); END;
+";
+
+#[tokio::test]
+async fn a_change_that_fails_half_way_says_how_many_rows_were_changed_before() {
+    let table: [(&[&str], &str, i64); 8] = [
+        (&["dead", "replay", "--all", "--yes"], "500 rows were replayed before: ", 500),
+        (&["dead", "discard", "--all", "--yes"], "500 rows were discarded before: ", 500),
+        (&["pending", "retry", "--all", "--yes"], "500 rows were made due now before: ", 500),
+        (&["pending", "cancel", "--all", "--yes"], "500 rows were cancelled before: ", 500),
+        (&["dead", "replay", "dead7", "dead501"], "1 row was replayed before: ", 1),
+        (&["purge", "--dead-after", "1d", "--batch", "400"], "400 events were deleted before: ", 400),
+        (&["inbox", "purge", "--older-than", "1d", "--batch", "2"], "2 messages were deleted before: ", 2),
+        (&["dead", "replay", "--seq", "501"], "could not replay DEAD events", 0),
+    ];
+    for (args, expected, rows) in table {
+        let (_folder, store) = sqlite();
+        execute(&store, MANY).await;
+        let ended = run(&[args, &["--store", &store]].concat());
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{args:?}: {ended:?}");
+        assert!(ended.stderr.contains(expected), "{args:?}: {ended:?}");
+        assert!(ended.stderr.contains("no room"), "{args:?}: {ended:?}");
+        assert_eq!(ended.stderr.matches("could not ").count(), 1, "once: {args:?}: {ended:?}");
+        let page = run(&["audit", "--store", &store, "--json"]).json();
+        let entry = &page["actions"][0];
+        let recorded = if rows > 0 { json!(rows) } else { Value::Null };
+        assert_eq!(entry["changed"], recorded, "{args:?}: {entry}");
+        let outcome = entry["outcome"].as_str().unwrap();
+        assert!(outcome.contains("no room") && !outcome.contains("before"), "{args:?}: {entry}");
+    }
+}

@@ -146,6 +146,26 @@ fn a_database_without_an_outbox_is_named_with_the_remedy() {
     assert!(problem.as_str().unwrap().contains("--table events`"), "{problem}");
 }
 
+#[test]
+fn a_level_of_the_log_that_is_none_is_a_usage_error() {
+    let (_folder, store) = crate::support::sqlite();
+    let status = |level: &str| -> Ended {
+        crate::support::pillarbox(&["status", "--store", &store]).env("RUST_LOG", level).output().unwrap().into()
+    };
+    for (level, part) in [("inof", "`inof` in it, which is no level"), ("pillarbox=inof", "which cannot be read")] {
+        let ended = status(level);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "one sentence: {ended:?}");
+        for part in ["error: the variable RUST_LOG has ", part, "write `error`", "TARGET=LEVEL"] {
+            assert!(ended.stderr.contains(part), "{part}: {ended:?}");
+        }
+    }
+    for level in ["", "info", "pillarbox_engine=debug,info"] {
+        let ended = status(level);
+        assert_eq!(ended.code, Some(0), "{level}: {ended:?}");
+    }
+}
+
 /// The benches are a program of their own. A script stands for it.
 #[cfg(unix)]
 #[test]

@@ -1,7 +1,10 @@
 //! What the relay delivers: every event as one line, to stdout and to files, alone and beside others.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -137,6 +140,42 @@ fn what_cannot_be_is_said_before_anything_is_delivered() {
     }
 }
 
+/// What a relay does is said on stderr, whether `RUST_LOG` is not set or empty.
+#[tokio::test]
+async fn a_relay_says_whether_it_delivers_or_stands_by() {
+    let (folder, store) = sqlite();
+    let launch = |name: &str| {
+        let to = format!("file:{}", folder.path().join("events.jsonl").display());
+        let mut relay = pillarbox(&["relay", "--store", &store, "--node-name", name, "--to", &to]);
+        let mut relay = relay.env("RUST_LOG", "").spawn().unwrap();
+        let (told, lines) = mpsc::channel();
+        let said = BufReader::new(relay.stderr.take().unwrap()).lines();
+        std::thread::spawn(move || said.map_while(Result::ok).try_for_each(|line| told.send(line)));
+        let until = move |part: &str| loop {
+            let line = lines.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| panic!("{part} is not said"));
+            if line.contains(part) {
+                return line;
+            }
+        };
+        (relay, until)
+    };
+    let (first, first_says) = launch("first");
+    first_says("this node delivers");
+    let (second, second_says) = launch("second");
+    assert!(second_says("standing by").contains("first-"), "it says for whom");
+    send("-TERM", &first);
+    first_says("the outbox has stopped");
+    assert_eq!(end_of(first).await.code, Some(0));
+    second_says("this node delivers");
+    assert_eq!(run(&["pause", "--store", &store, "type", "ping"]).code, Some(0));
+    execute(&store, "INSERT INTO outbox_event (event_id, event_type, payload) VALUES ('p', 'ping', '{}')").await;
+    second_says("an operator has paused a type");
+    assert_eq!(run(&["resume", "--store", &store, "type", "ping"]).code, Some(0));
+    second_says("is resumed");
+    send("-TERM", &second);
+    assert_eq!(end_of(second).await.code, Some(0));
+}
+
 #[tokio::test]
 async fn three_nodes_share_the_events_of_one_table() {
     with_postgres(|url| async move {
@@ -239,7 +278,7 @@ async fn lines_that_take_long_are_waited_for_when_partitions_change_hands() {
         let first = launch("first", "2s");
         wait_until(&client, "SELECT count(*) = 1 FROM outbox_node").await;
         while std::fs::read_to_string(&file).unwrap_or_default().lines().count() < 32 {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
         // All are under way when the second asks for its half.
         let second = launch("second", "0s");

@@ -4,7 +4,7 @@ use pillarbox_core::store::{DeadEvent, DeadFilter, FIRST_PAGE, Record, Upkeep};
 
 use crate::queue::Intake;
 
-/// Events replayed or discarded by one statement.
+/// Events listed, replayed or discarded by one statement.
 const PAGE: usize = 500;
 
 /// The DEAD events, those that were given up: to list, replay and discard.
@@ -73,6 +73,24 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
         self.store.count_dead(filter).await
     }
 
+    /// The `seq` of every row that matches now, oldest first: for a change that somebody confirms before it is made. Pass them to
+    /// [`replay_rows`](Self::replay_rows) or [`discard_rows`](Self::discard_rows), some hundreds at a time. A row that goes DEAD later is
+    /// not among them.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn matching(&self, filter: &DeadFilter) -> Result<Vec<i64>, StoreError> {
+        let (mut seqs, mut above) = (Vec::new(), FIRST_PAGE);
+        loop {
+            let page = self.store.dead(filter, above, PAGE).await?;
+            seqs.extend(page.iter().map(|event| event.seq));
+            match page.last() {
+                Some(last) if page.len() == PAGE => above = last.seq,
+                _ => return Ok(seqs),
+            }
+        }
+    }
+
     /// Everything the table holds about an event, DEAD or not: a record for each of its rows, which are one, or one for each
     /// of its handlers if they have names. Nothing if there is no such event.
     ///
@@ -101,14 +119,14 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
         self.change(event_id, Some(handler), DeadAction::Replay).await
     }
 
-    /// Replays all that match, oldest first, some hundreds per transaction, and returns how many, as [`count`](Self::count)
-    /// counts them. Calls `progress` with the number so far after each. An event that dies again meanwhile is not replayed
-    /// twice.
+    /// Replays all that match when it is called, oldest first, some hundreds per transaction, and returns how many, as
+    /// [`count`](Self::count) counts them. Calls `progress` with the number so far after each. An event that goes DEAD meanwhile is left
+    /// alone, and one that dies again is not replayed twice.
     ///
     /// # Errors
     /// The database's; what was replayed by then stays so.
     pub async fn replay_all(&self, filter: &DeadFilter, progress: impl FnMut(u64) + Send) -> Result<u64, StoreError> {
-        self.each_page(filter, progress, DeadAction::Replay).await
+        self.change_all(filter, progress, DeadAction::Replay).await
     }
 
     /// Deletes a DEAD event.
@@ -158,30 +176,28 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
         Ok(if changed == 0 { Changed::NotDead } else { Changed::Rows(changed) })
     }
 
-    /// Deletes all that match, and returns how many, as [`count`](Self::count) counts them. Calls `progress` with the number so
-    /// far.
+    /// Deletes all that match when it is called, and returns how many, as [`count`](Self::count) counts them. Calls `progress` with the
+    /// number so far. An event that goes DEAD meanwhile is left alone.
     ///
     /// # Errors
     /// The database's; what was deleted by then stays so.
     pub async fn discard_all(&self, filter: &DeadFilter, progress: impl FnMut(u64) + Send) -> Result<u64, StoreError> {
-        self.each_page(filter, progress, DeadAction::Discard).await
+        self.change_all(filter, progress, DeadAction::Discard).await
     }
 
-    async fn each_page(
+    /// Changes the rows that match at the beginning. What goes DEAD meanwhile was in no list that the caller has seen.
+    async fn change_all(
         &self,
         filter: &DeadFilter,
         mut progress: impl FnMut(u64) + Send,
         action: DeadAction,
     ) -> Result<u64, StoreError> {
-        let (mut above, mut total) = (0, 0);
-        loop {
-            let page = self.store.dead(filter, above, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(total) };
-            above = last.seq;
-            let seqs: Vec<i64> = page.iter().map(|event| event.seq).collect();
-            total += self.apply(action, &seqs).await?;
+        let mut total = 0;
+        for seqs in self.matching(filter).await?.chunks(PAGE) {
+            total += self.apply(action, seqs).await?;
             progress(total);
         }
+        Ok(total)
     }
 
     /// Changes those of the rows that are DEAD, and returns how many were.
@@ -220,4 +236,66 @@ pub enum Changed {
 enum DeadAction {
     Replay,
     Discard,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::FutureExt as _;
+    use pillarbox_core::event::{EventId, Stamp};
+    use pillarbox_core::ownership::{Fence, Mode, NodeId, NodeName};
+    use pillarbox_core::row::{Change, Expected, RowId, Verdict};
+    use pillarbox_core::store::Store as _;
+    use pillarbox_memory::MemoryStore;
+
+    use super::*;
+
+    /// The owner of a table.
+    struct Owner(MemoryStore, NodeId);
+
+    impl Owner {
+        async fn new() -> Self {
+            let (store, node) = (MemoryStore::new(), NodeId::incarnate(&NodeName::of_host(), Stamp::system()));
+            store.join(&node, Mode::SingleNode, Duration::from_secs(3600)).await.expect("joins");
+            store.acquire(&node).await.expect("owns the table");
+            Self(store, node)
+        }
+
+        /// Writes an event, and gives it up.
+        async fn dead(&self, id: &str) -> i64 {
+            let Self(store, node) = self;
+            let seq = store.inspect().insert_three_columns(id, "t", "{}").expect("inserts");
+            let row = RowId { seq, event_id: EventId::from_stored(id), handler: None };
+            let change = Change::Dead { attempts: 1, error: "no".to_owned() };
+            let verdict = Verdict { row, expected: Expected::FIRST, change };
+            let refused = store.settle(node, Fence::Table, &[verdict]).await.expect("settles");
+            assert!(refused.is_empty());
+            seq
+        }
+    }
+
+    #[tokio::test]
+    async fn what_dies_while_all_that_match_are_changed_is_left_alone() {
+        for action in [DeadAction::Replay, DeadAction::Discard] {
+            let owner = Owner::new().await;
+            let mut seqs = Vec::new();
+            for number in 0..=PAGE {
+                seqs.push(owner.dead(&number.to_string()).await);
+            }
+            let dead = DeadEvents::of(&owner.0);
+            assert_eq!(dead.matching(&DeadFilter::new()).await.expect("lists"), seqs);
+            let (mut progress, mut late) = (Vec::new(), Vec::new());
+            let die = |so_far| {
+                progress.push(so_far);
+                // No more than a few, so that a change which goes on with them ends.
+                if late.len() < 5 {
+                    late.extend(owner.dead(&format!("late {so_far}")).now_or_never());
+                }
+            };
+            assert_eq!(dead.change_all(&DeadFilter::new(), die, action).await.expect("changes"), 501);
+            assert_eq!((progress.as_slice(), late.len()), ([500, 501].as_slice(), 2));
+            assert_eq!(dead.matching(&DeadFilter::new()).await.expect("lists"), late, "{action:?}");
+        }
+    }
 }

@@ -8,6 +8,8 @@ use crate::queue::Intake;
 const MOST_LISTED: usize = 10_000;
 /// Events changed by one statement.
 const PAGE: usize = 500;
+/// The states of events that wait for a time.
+const WAITING: [PendingState; 2] = [PendingState::Delayed, PendingState::Retrying];
 
 /// The events that still have to be delivered: to look at, to try now, to cancel.
 ///
@@ -75,6 +77,42 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
         self.store.count_pending(filter).await
     }
 
+    /// The `seq` of every row that matches now, ascending: for a change that somebody confirms before it is made. Pass them to
+    /// [`cancel_rows`](Self::cancel_rows), some hundreds at a time. What is written later is not among them.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn matching(&self, filter: &PendingFilter) -> Result<Vec<i64>, StoreError> {
+        let (mut seqs, mut above) = (Vec::new(), FIRST_PAGE);
+        // As many as there are at the beginning: with others that come meanwhile there would be no end.
+        let mut left = self.store.count_pending(filter).await?;
+        while left > 0 {
+            // Each page reads all rows that wait for a time, so pages are large.
+            let limit = MOST_LISTED.min(usize::try_from(left).unwrap_or(MOST_LISTED));
+            let page = self.store.pending(filter, above, limit).await?;
+            let Some(last) = page.last() else { break };
+            above = last.seq;
+            left = left.saturating_sub(page.len() as u64);
+            seqs.extend(page.iter().map(|event| event.seq));
+        }
+        Ok(seqs)
+    }
+
+    /// As [`matching`](Self::matching), of those that wait for a time: pass them to [`retry_rows_now`](Self::retry_rows_now).
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn waiting(&self, filter: &PendingFilter) -> Result<Vec<i64>, StoreError> {
+        let mut seqs = Vec::new();
+        for state in WAITING.into_iter().filter(|state| filter.state.is_none_or(|wanted| wanted == *state)) {
+            seqs.extend(self.matching(&PendingFilter { state: Some(state), ..filter.clone() }).await?);
+        }
+        // One that was delayed, and has failed between the two reads, is in both.
+        seqs.sort_unstable();
+        seqs.dedup();
+        Ok(seqs)
+    }
+
     /// Everything the table holds about an event, pending or not, its payload included: a record for each of its rows. Nothing
     /// if there is no such event.
     ///
@@ -105,8 +143,8 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
         self.change(event_id, Some(handler), Action::RetryNow).await
     }
 
-    /// Makes all events due now that match and wait for a time, some hundreds per transaction, and returns how many. Calls `progress` with
-    /// the number so far after each. What is written meanwhile may be left out.
+    /// Makes all events due now that match and wait for a time when it is called, some hundreds per transaction, and returns how many. Calls
+    /// `progress` with the number so far after each. What is written meanwhile is left alone.
     ///
     /// # Errors
     /// The database's; what was changed by then stays so.
@@ -115,14 +153,7 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
         filter: &PendingFilter,
         progress: impl FnMut(u64) + Send,
     ) -> Result<u64, StoreError> {
-        let mut all = (0, progress);
-        for state in [PendingState::Delayed, PendingState::Retrying] {
-            if filter.state.is_none_or(|wanted| wanted == state) {
-                let filter = PendingFilter { state: Some(state), ..filter.clone() };
-                self.each_page(&filter, &mut all, Action::RetryNow).await?;
-            }
-        }
-        Ok(all.0)
+        self.change_all(&self.waiting(filter).await?, progress, Action::RetryNow).await
     }
 
     /// Counts the events that [`retry_all_now`](Self::retry_all_now) would make due.
@@ -131,10 +162,8 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
     /// The database's.
     pub async fn count_waiting(&self, filter: &PendingFilter) -> Result<u64, StoreError> {
         let mut waiting = 0;
-        for state in [PendingState::Delayed, PendingState::Retrying] {
-            if filter.state.is_none_or(|wanted| wanted == state) {
-                waiting += self.store.count_pending(&PendingFilter { state: Some(state), ..filter.clone() }).await?;
-            }
+        for state in WAITING.into_iter().filter(|state| filter.state.is_none_or(|wanted| wanted == *state)) {
+            waiting += self.store.count_pending(&PendingFilter { state: Some(state), ..filter.clone() }).await?;
         }
         Ok(waiting)
     }
@@ -163,8 +192,8 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
         self.change(event_id, Some(handler), Action::Cancel).await
     }
 
-    /// Cancels all events that match, some hundreds per transaction, and returns how many. Calls `progress` with the number so far after
-    /// each. What is written meanwhile may be left out.
+    /// Cancels all events that match when it is called, some hundreds per transaction, and returns how many. Calls `progress` with the
+    /// number so far after each. What is written meanwhile is left alone.
     ///
     /// # Errors
     /// The database's; what was cancelled by then stays so.
@@ -173,9 +202,7 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
         filter: &PendingFilter,
         progress: impl FnMut(u64) + Send,
     ) -> Result<u64, StoreError> {
-        let mut all = (0, progress);
-        self.each_page(filter, &mut all, Action::Cancel).await?;
-        Ok(all.0)
+        self.change_all(&self.matching(filter).await?, progress, Action::Cancel).await
     }
 
     /// As [`retry_now`](Self::retry_now), of those of the rows with these numbers that wait, and of no other row of their events. Returns how
@@ -210,24 +237,18 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
         Ok(if changed == 0 { PendingChange::Nothing } else { PendingChange::Rows(changed) })
     }
 
-    /// Changes as many matching rows as there are at the beginning: with others that come meanwhile there would be no end.
-    async fn each_page(
+    async fn change_all(
         &self,
-        filter: &PendingFilter,
-        (total, progress): &mut (u64, impl FnMut(u64) + Send),
+        seqs: &[i64],
+        mut progress: impl FnMut(u64) + Send,
         action: Action,
-    ) -> Result<(), StoreError> {
-        let (mut above, mut left) = (0, self.store.count_pending(filter).await?);
-        while left > 0 {
-            let page = self.store.pending(filter, above, PAGE.min(usize::try_from(left).unwrap_or(PAGE))).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            above = last.seq;
-            left = left.saturating_sub(page.len() as u64);
-            let seqs: Vec<i64> = page.iter().map(|event| event.seq).collect();
-            *total += self.apply(action, &seqs).await?;
-            progress(*total);
+    ) -> Result<u64, StoreError> {
+        let mut total = 0;
+        for seqs in seqs.chunks(PAGE) {
+            total += self.apply(action, seqs).await?;
+            progress(total);
         }
-        Ok(())
+        Ok(total)
     }
 
     /// Changes those of the rows that the action is about, and returns how many were.

@@ -1,6 +1,6 @@
 //! Handlers of many events at once: every delivery has its own verdict.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
