@@ -38,6 +38,8 @@ pub enum Fault {
     Locked,
     /// The call does all it should, and the connection breaks before its answer arrives.
     LostAnswer,
+    /// The call does all it should, and its answer takes 800 ms.
+    LateAnswer,
     /// The database does not answer any more.
     Silence,
 }
@@ -66,6 +68,8 @@ pub enum Operation {
 
 const OPERATIONS: usize = 11;
 
+/// The time that a late answer takes.
+const LATE: Duration = Duration::from_millis(800);
 /// The time that a store waits for an answer.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
@@ -153,17 +157,24 @@ impl<S: Store> FaultyStore<S> {
         if fault == Fault::None {
             return call.await;
         }
+        let met = || self.faults.met.send_modify(|met| met[operation as usize] += 1);
+        if fault == Fault::LateAnswer {
+            let answer = call.await;
+            met();
+            tokio::time::sleep(LATE).await;
+            return answer;
+        }
         if fault == Fault::LostAnswer {
             call.await?;
         }
-        self.faults.met.send_modify(|met| met[operation as usize] += 1);
+        met();
         match fault {
             Fault::Silence => std::future::pending().await,
             Fault::Unreachable => tokio::time::sleep(Duration::from_millis(1)).await,
             Fault::Locked => {
                 return Err(StoreError::new(StoreErrorKind::Contention, name, "the test holds the lock"));
             }
-            Fault::Refused | Fault::LostAnswer | Fault::None => {}
+            Fault::Refused | Fault::LostAnswer | Fault::LateAnswer | Fault::None => {}
         }
         Err(StoreError::new(StoreErrorKind::Unavailable, name, "the test cut the connection"))
     }

@@ -186,9 +186,11 @@ impl MysqlOptions {
     }
 
     fn sessions(&self) -> Result<Sessions, StoreError> {
+        let table = self.table_name()?;
+        let schema = table.schema();
         match &self.source {
             Source::Url(target) => {
-                Sessions::new(target.options()?, &[], target.address(), self.pool_size, self.connect_timeout)
+                Sessions::new(target.options()?, &[], schema, target.address(), self.pool_size, self.connect_timeout)
             }
             Source::Driver(options) => {
                 let here = options.socket().is_some() || !needs_tls([options.ip_or_hostname()]);
@@ -201,7 +203,7 @@ impl MysqlOptions {
                     install_provider();
                 }
                 let (builder, address) = (OptsBuilder::from_opts(options.clone()), driver_address(options));
-                Sessions::new(builder, options.setup(), address, self.pool_size, self.connect_timeout)
+                Sessions::new(builder, options.setup(), schema, address, self.pool_size, self.connect_timeout)
             }
         }
     }

@@ -69,15 +69,17 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Adds what every connection of a store needs. `setup` is what the user's own options run at first.
+    /// Adds what every connection of a store needs. `setup` is what the user's own options run at first. Where these name no database,
+    /// `schema` is it, that of the tables: servers look for a table's second name in a DELETE in the database of the connection.
     pub(crate) fn new(
         options: OptsBuilder,
         setup: &[String],
+        schema: Option<&str>,
         address: String,
         pool_size: usize,
         connect_timeout: Duration,
     ) -> Result<Self, StoreError> {
-        let options: Opts = options
+        let mut options: Opts = options
             // A peer that vanished without a word is noticed.
             .tcp_keepalive(Some(Duration::from_secs(30)))
             // What counts is which rows a change found, not which it found different.
@@ -85,6 +87,9 @@ impl Sessions {
             // The driver runs them from the last to the first, so the user's come before the store's own.
             .setup(std::iter::once(SETUP).chain(setup.iter().map(String::as_str)).collect())
             .into();
+        if options.db_name().is_none() {
+            options = OptsBuilder::from_opts(options).db_name(schema).into();
+        }
         Self::open(options, address, pool_size, connect_timeout)
     }
 

@@ -1,8 +1,8 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use deadpool_postgres::{
@@ -53,6 +53,8 @@ pub(crate) struct Sessions {
     statement_limit: Duration,
     address: String,
     history: Arc<HistoryKeeper>,
+    /// The query for the run of the server behind a pooler, as the first connection has found it.
+    run: Arc<OnceLock<&'static str>>,
 }
 
 impl fmt::Debug for Sessions {
@@ -88,15 +90,20 @@ impl Sessions {
         address: String,
     ) -> Result<Self, StoreError> {
         let settings = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let history = Arc::new(HistoryKeeper::default());
+        let (history, run) = (Arc::new(HistoryKeeper::default()), Arc::new(OnceLock::new()));
         let pool = |size| {
             let (created, used) = (Arc::clone(&history), Arc::clone(&history));
+            let found = pooler.then(|| Arc::clone(&run));
             Pool::builder(connector.manager(config.clone(), settings.clone()))
                 .max_size(size)
                 .post_create(Hook::async_fn(move |client, _| {
-                    let history = Arc::clone(&created);
+                    let (history, found) = (Arc::clone(&created), found.clone());
                     Box::pin(async move {
                         history.reached(&server(client).await.map_err(HookError::Backend)?);
+                        if let Some(found) = found.filter(|found| found.get().is_none()) {
+                            // Another connection may have found the same by now.
+                            let _ = found.set(run_query(client).await.map_err(HookError::Backend)?);
+                        }
                         Ok(())
                     })
                 }))
@@ -127,6 +134,7 @@ impl Sessions {
             statement_limit,
             address,
             history,
+            run,
         })
     }
 
@@ -204,6 +212,7 @@ impl Sessions {
             client: Some(client),
             pooler: self.pooler,
             history: Arc::clone(&self.history),
+            run: Arc::clone(&self.run),
             refused: AtomicBool::new(false),
         }
     }
@@ -236,19 +245,35 @@ const SERVER: &str = "SELECT 'system ' || (SELECT system_identifier FROM pg_cont
 const STARTED: &str = "SELECT 'started ' || pg_postmaster_start_time()";
 
 /// The query for the run of a server: its answer is another one once the server has restarted. Where only its processes have, after one
-/// of them crashed, they have begun their statistics anew.
-const RUN: &str = "SELECT pg_postmaster_start_time() || ' ' || pg_stat_get_bgwriter_stat_reset_time()";
+/// of them crashed, they have begun their statistics anew. Before PostgreSQL 15 these were in a file for which the question would wait, and
+/// a crash of one process goes unnoticed there.
+const RUN: &str = "SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), \
+    CASE WHEN current_setting('server_version_num')::int >= 150000 \
+    THEN extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time()) END)";
+/// The same where that is not allowed, or not there.
+const RUN_OF_POSTMASTER: &str = "SELECT extract(epoch FROM pg_postmaster_start_time())::text";
 
 /// Names the server that a connection has reached.
 async fn server(client: &Client) -> Result<String, Error> {
-    let refused = [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::UNDEFINED_FUNCTION, SqlState::FEATURE_NOT_SUPPORTED];
     let rows = match client.query_typed(SERVER, &[]).await {
-        Err(error) if error.code().is_some_and(|code| refused.contains(code)) => {
-            client.query_typed(STARTED, &[]).await?
-        }
+        Err(error) if is_not_there(&error) => client.query_typed(STARTED, &[]).await?,
         answer => answer?,
     };
     rows.first().map_or_else(|| Ok(String::new()), |row| row.try_get(0))
+}
+
+/// The query for the run of the server behind a pooler.
+async fn run_query(client: &Client) -> Result<&'static str, Error> {
+    match client.query_typed(RUN, &[]).await {
+        Err(error) if is_not_there(&error) => Ok(RUN_OF_POSTMASTER),
+        answer => answer.map(|_| RUN),
+    }
+}
+
+/// True if a function may not be called, or is not there.
+fn is_not_there(error: &Error) -> bool {
+    let refused = [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::UNDEFINED_FUNCTION, SqlState::FEATURE_NOT_SUPPORTED];
+    error.code().is_some_and(|code| refused.contains(code))
 }
 
 /// The time for which a transaction may wait for this side before the server ends it.
@@ -284,6 +309,8 @@ pub(crate) struct Session {
     client: Option<Object>,
     pooler: bool,
     history: Arc<HistoryKeeper>,
+    /// The query for the run of the server behind a pooler.
+    run: Arc<OnceLock<&'static str>>,
     /// True if the server answered, and refused.
     refused: AtomicBool,
 }
@@ -347,7 +374,8 @@ impl Session {
         if self.pooler {
             // In a transaction, since the server that tells how long it has been running has to be the one that answers.
             let settings = if by_index { BY_INDEX } else { "" };
-            let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; {RUN}");
+            let run = self.run.get().unwrap_or(&RUN_OF_POSTMASTER);
+            let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {settings}; {run}");
             for message in client.simple_query(&begin).await? {
                 if let SimpleQueryMessage::Row(row) = message {
                     self.history.answered(row.try_get(0)?.unwrap_or_default());

@@ -39,16 +39,16 @@ impl JsonLineHandler {
         if self.closing.is_cancelled() {
             return None;
         }
-        // An event that another node may deliver by now is left to it. That node may wait for the end of this call, which
-        // nothing else would end; the engine records no such answer.
         if delivery.should_stop() {
-            return Some(Err(HandlerError::interrupted("another node is to deliver the event")));
+            return Some(Err(left_to_another()));
         }
         let line = match line(delivery) {
             Ok(line) => line,
             Err(error) => return Some(Err(HandlerError::unrecoverable(error))),
         };
-        self.sink.write(line).await.ok()?;
+        if !self.sink.write(line, delivery.stop_requested()).await.ok()? {
+            return Some(Err(left_to_another()));
+        }
         if let Some(delay) = self.delay {
             sleep(delay).await;
         }
@@ -68,4 +68,10 @@ impl JsonLineHandler {
             tracing::warn!("lines that were begun are not written in time; their events are delivered again");
         }
     }
+}
+
+/// The answer for an event that another node may deliver by now. That node waits for the end of this call, which nothing else would end while
+/// the reader stalls; the engine records no such answer.
+fn left_to_another() -> HandlerError {
+    HandlerError::interrupted("another node is to deliver the event")
 }

@@ -1,6 +1,7 @@
 use std::io;
-use std::sync::Arc;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use tokio::sync::{mpsc, oneshot};
@@ -19,8 +20,18 @@ pub(super) struct Sink {
 
 #[derive(Debug)]
 struct Line {
-    text: Vec<u8>,
+    text: Text,
     written: oneshot::Sender<()>,
+}
+
+/// The text of a line, for whoever takes it first: the writer, or the call that withdraws it.
+#[derive(Debug, Clone)]
+struct Text(Arc<Mutex<Option<Vec<u8>>>>);
+
+impl Text {
+    fn take(&self) -> Option<Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// Nothing is written any more, and it is unknown if the line was.
@@ -58,11 +69,21 @@ impl Sink {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Hands over a line and waits until it is written and flushed.
-    pub(super) async fn write(&self, text: Vec<u8>) -> Result<(), Closed> {
-        let (written, answer) = oneshot::channel();
-        self.lines.send(Line { text, written }).await.map_err(|_| Closed)?;
-        answer.await.map_err(|_| Closed)
+    /// Hands over a line and waits until it is written and flushed. Once `withdraw` is ready, the line is taken back unless it is being
+    /// written; false if it was.
+    pub(super) async fn write(&self, text: Vec<u8>, withdraw: impl Future<Output = ()>) -> Result<bool, Closed> {
+        let text = Text(Arc::new(Mutex::new(Some(text))));
+        let mut writing = pin!(async {
+            let (written, answer) = oneshot::channel();
+            self.lines.send(Line { text: text.clone(), written }).await.map_err(|_| Closed)?;
+            answer.await.map_err(|_| Closed)
+        });
+        tokio::select! {
+            biased;
+            written = &mut writing => return written.map(|()| true),
+            () = withdraw => {}
+        }
+        if text.take().is_some() { Ok(false) } else { writing.await.map(|()| true) }
     }
 }
 
@@ -85,7 +106,7 @@ impl Writer {
                 return None;
             }
             text.clear();
-            batch.iter().for_each(|line: &Line| text.extend_from_slice(&line.text));
+            batch.retain(|line: &Line| line.text.take().inspect(|line| text.extend_from_slice(line)).is_some());
             if let Err(error) = self.output.write(&text) {
                 return Some(End::Failed(error));
             }
@@ -120,10 +141,30 @@ mod tests {
     async fn write_all(sink: &Sink, lines: impl Iterator<Item = String>) -> usize {
         let write = |line: String| {
             let sink = sink.clone();
-            async move { sink.write(line.into_bytes()).await.is_ok() }
+            async move { sink.write(line.into_bytes(), std::future::pending()).await.is_ok() }
         };
         let tasks: JoinSet<bool> = lines.map(write).collect();
         tasks.join_all().await.into_iter().filter(|written| *written).count()
+    }
+
+    #[tokio::test]
+    async fn a_line_is_withdrawn_unless_it_is_being_written() {
+        let (lines, mut receiver) = mpsc::channel(1);
+        let sink = Sink { lines, written: Arc::default() };
+        let write = |withdraw| sink.write(b"line".to_vec(), withdraw);
+        assert!(!write(std::future::ready(())).await.unwrap(), "nobody writes it");
+        let line = receiver.recv().await.unwrap();
+        assert!(line.text.take().is_none(), "the writer passes over it");
+
+        let writer = async {
+            let Line { text, written } = receiver.recv().await.unwrap();
+            assert_eq!(text.take().as_deref(), Some(&b"line"[..]));
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            written.send(()).unwrap();
+        };
+        let withdraw = tokio::time::sleep(std::time::Duration::from_millis(10));
+        let (written, ()) = tokio::join!(sink.write(b"line".to_vec(), withdraw), writer);
+        assert!(written.unwrap(), "it was being written when it was asked for");
     }
 
     #[tokio::test]

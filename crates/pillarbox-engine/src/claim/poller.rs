@@ -6,9 +6,9 @@ use pillarbox_core::error::StoreError;
 use pillarbox_core::ownership::{Fence, Mode, PriorAttempt};
 use pillarbox_core::plants;
 use pillarbox_core::row::Verdict;
-use pillarbox_core::store::{Fetch, Fetched, FetchedRow, Heads, Row, Scope, written};
+use pillarbox_core::store::{Fetch, Fetched, FetchedRow, Heads, Row, RowId, Scope, written};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::passed_over::{PassedOver, Wanted};
@@ -28,6 +28,8 @@ pub(crate) struct Poller {
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) queue: Arc<ReadyQueue>,
     pub(crate) passed: PassedOver,
+    /// The rows that the last claim took and that were not admitted, since they may have changed.
+    pub(crate) not_admitted: Vec<RowId>,
     /// The last fetch was for a class that is passed over.
     pub(crate) read_passed: bool,
     /// The number of times that memory had begun anew when the table was last read.
@@ -46,6 +48,11 @@ pub(crate) struct Poller {
 impl Poller {
     /// Runs until it is told to stop.
     pub(crate) async fn run(mut self) {
+        self.poll().await;
+        self.give_back_not_admitted().await;
+    }
+
+    async fn poll(&mut self) {
         let stop = self.stop.clone();
         // A term begins with a look: whatever the owner before left behind is due now.
         if self.suspects > 0 {
@@ -192,7 +199,10 @@ impl Poller {
             return std::future::pending().await;
         };
         if self.find_place(sweep) || fetching.is_called_off() {
-            // What it brought may have changed since.
+            // What it brought may have changed since. Rows that it has claimed are this node's, and are claimed again.
+            if self.cursor.tenure.fence() == Fence::Row {
+                self.not_admitted = rows.iter().map(FetchedRow::id).collect();
+            }
             sweep.start_over(Instant::now());
             self.passed.start_over();
             return Ok(true);
@@ -210,6 +220,7 @@ impl Poller {
         let untimed = || rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq);
         let (read, took) = (untimed().min().zip(untimed().max()), began.elapsed());
         let admitted = fetching.admit(rows.iter().map(|row| (row.id(), row.is_timed(), None)));
+        self.not_admitted.clear();
         let class = job.class();
         let before = self.position(sweep, class);
         let (queued, left) = self.queue(rows, &admitted, class, fetching).await;
@@ -231,6 +242,23 @@ impl Poller {
         }
         // Rows that are in memory already are no reason to look again soon.
         Ok(queued)
+    }
+
+    /// Gives back rows that were claimed and not admitted, and that this node does not claim again.
+    async fn give_back_not_admitted(&self) {
+        if self.not_admitted.is_empty() {
+            return;
+        }
+        let releasing = self.cursor.store.release(&self.cursor.tenure.node, &self.not_admitted);
+        match timeout(LAST_CLAIM, releasing).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the rows of the last claim could not be released; other nodes reclaim them");
+            }
+            Err(_elapsed) => {
+                tracing::warn!("releasing the rows of the last claim took too long; other nodes reclaim them");
+            }
+        }
     }
 
     /// The fetch to make for a job.

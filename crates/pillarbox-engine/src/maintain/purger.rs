@@ -20,7 +20,7 @@ const SLOW: Duration = Duration::from_secs(5);
 /// After a step that is quicker, the next one may be larger again.
 const QUICK: Duration = Duration::from_secs(1);
 /// After so many failures in a row, each with a smaller step, the size is not what ails the database.
-const SMALLER_STEPS: u32 = 4;
+const SMALLER_STEPS: u32 = 2;
 
 /// Deletes all rows that `step` and those after it find, each step in a transaction of its own. Calls `progress` after each with
 /// the number of rows deleted so far, and returns it at the end. Steps are smaller where they take long.
@@ -42,7 +42,7 @@ pub async fn purge<S: Upkeep + ?Sized>(
             // It has run out of time, and a smaller one may not.
             Err(_) if step.limit < before && failed < SMALLER_STEPS => {
                 failed += 1;
-                tokio::time::sleep(took).await;
+                tokio::time::sleep(SLOW).await;
                 continue;
             }
             purged => purged?,

@@ -163,6 +163,7 @@ impl<'a> Parts<'a> {
             in_flight: Arc::clone(&self.in_flight),
             queue: Arc::clone(queue),
             passed: PassedOver::default(),
+            not_admitted: Vec::new(),
             read_passed: false,
             begun_anew: self.in_flight.times_begun_anew(),
             suspects: if self.tenure.unclean { self.supervisor.config.dispatch.cold_capacity } else { 0 },

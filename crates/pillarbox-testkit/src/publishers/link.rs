@@ -157,6 +157,8 @@ impl Door {
                 }
                 continue;
             }
+            // Before anybody can connect: who then refuses waits for it to be closed once more.
+            self.closing.send_replace(false);
             let open = match listener.take() {
                 Some(open) => open,
                 None => match bound(self.port).and_then(|socket| socket.listen(64)) {
@@ -164,7 +166,6 @@ impl Door {
                     Err(_) => return,
                 },
             };
-            self.closing.send_replace(false);
             tokio::select! {
                 changed = self.wanted.changed() => if changed.is_err() { return },
                 connection = open.accept() => if let Ok((client, _)) = connection {
@@ -267,8 +268,15 @@ mod tests {
         stream.write_all(b"ping").await.is_ok() && stream.read_exact(&mut answer).await.is_ok() && &answer == b"ping"
     }
 
+    /// Soon: a process that another test is starting has this one's listeners, too, until it runs its own program.
     async fn is_refused(proxy: &Proxy) -> bool {
-        TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port())).await.is_err()
+        for _ in 0..500 {
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port())).await.is_err() {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        false
     }
 
     #[tokio::test]

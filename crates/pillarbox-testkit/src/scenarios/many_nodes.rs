@@ -177,16 +177,16 @@ pub(super) async fn a_clean_stop_gives_back_what_it_holds<H: Harness>(db: &Db<H>
 
 /// What a claim takes whose answer has not arrived when the node is told to stop is no dead node's: others take it at once.
 pub(super) async fn a_stop_in_the_middle_of_a_claim_gives_back_what_it_takes<H: Harness>(db: &Db<H>) -> Outcome {
-    let store = FaultyStore::new(db.store());
-    let large = || Envelope::json("test.event", format!("\"{}\"", "x".repeat(1000)));
-    let written: Vec<Envelope> = std::iter::repeat_with(large).take(10).collect::<Result<_, _>>()?;
+    let (store, written, recorder) = (FaultyStore::new(db.store()), events(10)?, Recorder::new());
     db.write(written.clone()).await?;
-    // Its answer takes half a second.
-    store.slow_line(Some(20_000));
-    let recorder = Recorder::new();
+    store.set(Operation::Fetch, Fault::LateAnswer);
     let outbox = eager(Arc::new(store.clone()), &recorder).start().await?;
+    // Until it has claimed what it does not know of yet.
+    let mut late = 1;
+    store.wait_for_faults(Operation::Fetch, late).await;
     while holders(db, &written).await?.iter().any(Option::is_none) {
-        sleep(Duration::from_millis(1)).await;
+        late += 1;
+        store.wait_for_faults(Operation::Fetch, late).await;
     }
     outbox.shutdown().await;
     assert_eq!(recorder.calls().len(), 0, "the claim was answered too soon for this test");

@@ -10,7 +10,7 @@ use mysql_async::{Opts, OptsBuilder};
 use pillarbox_core::event::{Envelope, Payload};
 use pillarbox_core::ownership::{Fence, Renewal};
 use pillarbox_core::row::Change;
-use pillarbox_core::store::{FetchedRow, Store as _, Upkeep as _};
+use pillarbox_core::store::{FetchedRow, Purge, Purgeable, Store as _, Upkeep as _};
 use pillarbox_mysql::{MysqlOptions, MysqlStore};
 use pillarbox_testkit::rows_at;
 
@@ -82,6 +82,24 @@ async fn a_node_takes_the_table_over_whatever_updates_the_session_allowed() {
         let owner = support::owner(&store).await;
         store.leave(&owner).await.expect("leaves");
         support::owner(&store).await;
+    })
+    .await;
+}
+
+/// Servers look for a table's second name in a DELETE in the database of the connection.
+#[tokio::test]
+async fn a_url_without_a_database_serves_the_tables_of_a_named_one() {
+    with_db(async |db| {
+        db.store().await;
+        let url = db.url_with("", "").replace(&format!("/{}?", db.name), "/?");
+        let options = MysqlOptions::parse(&url).expect("a URL").table(format!("{}.outbox_event", db.name));
+        let store = options.connect().await.expect("connects");
+        let node = support::owner(&store).await;
+        let seqs = db.write(&store, support::events(3)).await;
+        let refused = store.settle(&node, Fence::Table, &done(&store, &seqs).await).await.expect("settles");
+        assert!(refused.is_empty());
+        let purge = Purge::new(Purgeable::Done, Duration::ZERO, 100);
+        assert_eq!(store.purge(&purge).await.expect("purges").removed, 3);
     })
     .await;
 }
