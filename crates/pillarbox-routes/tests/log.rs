@@ -1,4 +1,4 @@
-//! What routes say in the log of events that their destination refuses each for itself.
+//! The lines of the log about events that their destination refuses each for itself.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -70,7 +70,7 @@ impl Sink {
     }
 
     /// Hands over a line and waits until it is written and flushed. Once `withdraw` is ready, the line is taken back unless it is being
-    /// written; false if it was.
+    /// written. Returns false if it was taken back.
     pub(super) async fn write(&self, text: Vec<u8>, withdraw: impl Future<Output = ()>) -> Result<bool, Closed> {
         let text = Text(Arc::new(Mutex::new(Some(text))));
         let mut writing = pin!(async {
@@ -156,13 +156,15 @@ mod tests {
         let line = receiver.recv().await.unwrap();
         assert!(line.text.take().is_none(), "the writer passes over it");
 
+        let (taken, is_taken) = oneshot::channel();
         let writer = async {
             let Line { text, written } = receiver.recv().await.unwrap();
             assert_eq!(text.take().as_deref(), Some(&b"line"[..]));
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            taken.send(()).unwrap();
+            tokio::task::yield_now().await;
             written.send(()).unwrap();
         };
-        let withdraw = tokio::time::sleep(std::time::Duration::from_millis(10));
+        let withdraw = async { is_taken.await.unwrap() };
         let (written, ()) = tokio::join!(sink.write(b"line".to_vec(), withdraw), writer);
         assert!(written.unwrap(), "it was being written when it was asked for");
     }

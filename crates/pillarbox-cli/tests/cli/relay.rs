@@ -140,7 +140,7 @@ fn what_cannot_be_is_said_before_anything_is_delivered() {
     }
 }
 
-/// What a relay does is said on stderr, whether `RUST_LOG` is not set or empty.
+/// A relay says on stderr what it does, whether `RUST_LOG` is not set or empty.
 #[tokio::test]
 async fn a_relay_says_whether_it_delivers_or_stands_by() {
     let (folder, store) = sqlite();

@@ -38,7 +38,7 @@ pub(crate) struct Sources {
     pub(super) tasks: JoinSet<Result<(), RelayError>>,
     /// Publishers that no route names any more, until the last call to them has ended.
     pub(super) retired: Vec<Arc<dyn Publisher>>,
-    /// Who may see the console, if one is served.
+    /// The access to the console, if one is served.
     console: Option<Access>,
 }
 

@@ -1,4 +1,4 @@
-//! Who may see the console of a relay, before and after a reload.
+//! The access to the console of a relay, before and after a reload.
 
 #![allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
 

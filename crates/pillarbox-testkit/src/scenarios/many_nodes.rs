@@ -175,7 +175,7 @@ pub(super) async fn a_clean_stop_gives_back_what_it_holds<H: Harness>(db: &Db<H>
     Ok(())
 }
 
-/// What a claim takes whose answer has not arrived when the node is told to stop is no dead node's: others take it at once.
+/// A node that is told to stop before its claim is answered gives back what the claim takes, so that others take it at once.
 pub(super) async fn a_stop_in_the_middle_of_a_claim_gives_back_what_it_takes<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written, recorder) = (FaultyStore::new(db.store()), events(10)?, Recorder::new());
     db.write(written.clone()).await?;

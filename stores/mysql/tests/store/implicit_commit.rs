@@ -6,7 +6,7 @@ use crate::support::with_db;
 use mysql_async::prelude::Queryable as _;
 use pillarbox_core::write::{Begin as _, Finish};
 
-/// Whoever repeated all of it would have the rows twice.
+/// A user who repeated all of it would have the rows twice.
 #[tokio::test]
 async fn what_a_statement_has_committed_is_not_said_to_be_rolled_back() {
     with_db(async |db| {
