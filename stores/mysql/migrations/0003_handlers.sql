@@ -8,7 +8,8 @@ SET @pillarbox_migration = IF(
     'ALTER TABLE {event}
         ADD COLUMN `handler_id` VARCHAR(128) GENERATED ALWAYS AS (COALESCE(`handler`, '''')) VIRTUAL,
         DROP KEY `pillarbox_event_id`,
-        ADD UNIQUE KEY `pillarbox_event_id` (`event_id`, `handler_id`)');
+        ADD UNIQUE KEY `pillarbox_event_id` (`event_id`, `handler_id`),
+        LOCK = EXCLUSIVE');
 PREPARE `pillarbox_migration` FROM @pillarbox_migration;
 EXECUTE `pillarbox_migration`;
 DEALLOCATE PREPARE `pillarbox_migration`;

@@ -1,6 +1,7 @@
 -- Turns a table of outbox-java into ours, in one statement that happens as a whole or not at all. Its writers go on:
 -- what they insert is still a row, `seq` comes by itself, and a unique key takes over from their primary key. Rows get
--- their `seq` in the order of event_id, which in a table of ULIDs is that of their creation.
+-- their `seq` in the order of event_id, which in a table of ULIDs is that of their creation. It locks the table before it copies
+-- the rows: if a transaction of a reader kept it from locking the table afterwards, it would have copied them in vain.
 ALTER TABLE {event}
     CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     DROP PRIMARY KEY,
@@ -22,4 +23,5 @@ ALTER TABLE {event}
     ADD COLUMN `room` BINARY(48) DEFAULT '',
     ADD PRIMARY KEY (`seq`),
     ADD UNIQUE KEY `pillarbox_event_id` (`event_id`),
-    ADD KEY `pillarbox_queue` (`queue`, `due_at`, `seq`)
+    ADD KEY `pillarbox_queue` (`queue`, `due_at`, `seq`),
+    LOCK = EXCLUSIVE

@@ -54,16 +54,17 @@ pub(crate) async fn change(store: &Inner, lock: &str, statement: &str, seqs: &[i
 /// The conditions of a filter.
 fn clause(filter: &DeadFilter) -> Literal {
     let DeadFilter { attributes, since, before, error } = filter;
-    Literal::clause(of_attributes(attributes) + &is_within("done_at", *since, *before) + &has_error(error))
+    let ended = is_within("COALESCE(`done_at`, `created_at`)", *since, *before);
+    Literal::clause(of_attributes(attributes) + &ended + &has_error(error))
 }
 
 /// The conditions on a time of a row. Whole numbers compare at any time; a date that the server does not know would be NULL.
-pub(crate) fn is_within(column: &str, since: Option<Timestamp>, before: Option<Timestamp>) -> String {
+pub(crate) fn is_within(row_time: &str, since: Option<Timestamp>, before: Option<Timestamp>) -> String {
     let bounds = [(since, ">="), (before, "<")].into_iter();
     let bounds = bounds.filter_map(|(time, relation)| Some((time?.as_micros(), relation)));
     bounds
         .map(|(time, relation)| {
-            format!(" AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `{column}`) {relation} {}", Literal::int(time))
+            format!(" AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {row_time}) {relation} {}", Literal::int(time))
         })
         .collect()
 }

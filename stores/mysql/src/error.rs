@@ -46,6 +46,11 @@ impl Failure {
         matches!(self, Self::Driver(Error::Server(error)) if matches!(error.code, 1060 | 1061))
     }
 
+    /// True if the user lacks the privilege.
+    pub(crate) fn is_denied(&self) -> bool {
+        matches!(self, Self::Driver(Error::Server(error)) if server(error).0 == StoreErrorKind::Denied)
+    }
+
     /// The problem in words, without a kind.
     pub(crate) fn into_problem(self) -> String {
         match self {

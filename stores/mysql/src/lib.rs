@@ -20,9 +20,11 @@
 //! it is trusted, `session` owns the connections, `literal` puts values into statements, `answer` takes them out of rows,
 //! `error` turns the driver's errors into ours; the other files are the port's methods.
 
+mod adopt;
 mod answer;
 mod audit;
 mod claim;
+mod columns;
 mod complete;
 mod dead;
 mod error;

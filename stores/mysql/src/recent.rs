@@ -90,7 +90,7 @@ fn clause(filter: &EventFilter) -> Literal {
     if let Some(status) = status {
         clause.push_str(&format!(" AND `status` = {}", Status::code(*status)));
     }
-    clause.push_str(&is_within("created_at", *since, *before));
+    clause.push_str(&is_within("`created_at`", *since, *before));
     clause.push_str(&has_error(error));
     Literal::clause(clause)
 }

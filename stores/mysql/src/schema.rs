@@ -10,7 +10,9 @@ use pillarbox_core::store::schema::{LOCK_PAUSE, LOCK_WAIT, Migration, Migrations
 use pillarbox_core::store::{TableName, refusal};
 use tokio::time::{Instant, sleep};
 
-use crate::answer::{int, is_true, optional_int, text};
+use crate::adopt::{self, ADOPT, is_outbox_java};
+use crate::answer::{int, is_true, optional_int};
+use crate::columns::{columns, taken};
 use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::session::Session;
@@ -48,7 +50,6 @@ fn record(migration: &Migration<&str>) -> String {
 
 const MIGRATION_TABLE: &str = include_str!("../sql/migration_table.sql");
 const OPEN_TRANSACTIONS: &str = include_str!("../sql/open_transactions.sql");
-const ADOPT: &str = include_str!("../sql/adopt.sql");
 
 /// By which columns a table is known to be ours: those that others would not have by chance.
 /// In the order of [`TableName::all`].
@@ -60,24 +61,6 @@ const OURS: [&[&str]; 7] = [
     &["consumer", "message_id", "received_at", "repeated"],
     &["kind", "name", "paused_at", "paused_until"],
     &["id", "began_at", "who", "action", "subject", "changed", "outcome"],
-];
-/// By which columns an event table of outbox-java is known.
-const OUTBOX_JAVA: [&str; 15] = [
-    "event_id",
-    "event_type",
-    "aggregate_type",
-    "aggregate_id",
-    "tenant_id",
-    "payload",
-    "headers",
-    "status",
-    "attempts",
-    "available_at",
-    "created_at",
-    "done_at",
-    "last_error",
-    "locked_by",
-    "locked_at",
 ];
 
 /// The definition of a key as the migrations leave it: ``KEY `name` (…)``.
@@ -93,19 +76,25 @@ pub(crate) fn key(name: &str) -> Option<String> {
 /// The SQL that leads from the `applied` version to the latest, with the records of it.
 pub(crate) fn script(table: &TableName, applied: i64) -> String {
     let database = table.schema().filter(|_| applied == 0).map(create_database);
-    database.unwrap_or_default() + &tables(table, applied)
+    database.unwrap_or_default() + &compose(table, applied, MIGRATIONS.after(applied))
+}
+
+/// The SQL that brings tables of this version to the one that this release needs; empty if they lack nothing.
+fn upgrade(migrations: &Migrations<&'static str>, table: &TableName, found: SchemaVersion) -> Result<String, Failure> {
+    let missing = migrations.missing(table, found).map_err(unusable)?;
+    Ok(if missing.is_empty() { String::new() } else { compose(table, found.applied, missing) })
 }
 
 fn create_database(schema: &str) -> String {
     format!("CREATE DATABASE IF NOT EXISTS `{schema}`;\n")
 }
 
-fn tables(table: &TableName, applied: i64) -> String {
+fn compose(table: &TableName, applied: i64, migrations: &[Migration<&str>]) -> String {
     let mut script = String::new();
     if applied == 0 {
         script.push_str(MIGRATION_TABLE);
     }
-    for migration in MIGRATIONS.after(applied) {
+    for migration in migrations {
         script.push_str(&format!("\n-- Version {}\n\n{}{}", migration.version, migration.sql, record(migration)));
     }
     render(&script, table)
@@ -124,7 +113,7 @@ pub(crate) async fn migrate(store: &Inner, patience: Duration) -> Result<(), Fai
 async fn bring_up(store: &Inner, patience: Duration) -> Result<(), Failure> {
     let mut session = store.sessions.session().await?;
     let version = found(store, &mut session).await?;
-    if missing(store, version)?.is_empty() {
+    if upgrade(&MIGRATIONS, &store.table, version)?.is_empty() {
         session.finish();
         return Ok(());
     }
@@ -132,13 +121,12 @@ async fn bring_up(store: &Inner, patience: Duration) -> Result<(), Failure> {
     let deadline = Instant::now() + patience;
     // Another process may have done it while this one waited.
     let version = found(store, &mut session).await?;
-    if !missing(store, version)?.is_empty() {
-        if version.applied == 0 {
-            prepare(store, &mut session, deadline).await?;
-        }
-        for statement in statements(&without_comments(&tables(&store.table, version.applied))) {
-            make(store, &mut session, statement, deadline).await?;
-        }
+    let script = upgrade(&MIGRATIONS, &store.table, version)?;
+    if !script.is_empty() && version.applied == 0 {
+        prepare(store, &mut session, deadline).await?;
+    }
+    for statement in statements(&without_comments(&script)) {
+        make(store, &mut session, statement, deadline).await?;
     }
     // The session is closed, not given back: with it goes the lock, and what was set for the migration.
     Ok(())
@@ -149,12 +137,12 @@ fn statements(script: &str) -> impl Iterator<Item = &str> {
     script.split(";\n").map(str::trim).filter(|statement| !statement.is_empty())
 }
 
-/// Runs a statement of a migration. Columns and indexes that are there already were made by a migration that was cut short:
-/// no other may have these names in a table of ours.
+/// Runs a statement of a migration. Columns and indexes that are there already were made by a migration that was cut short, or else
+/// are refused: no other may have these names in a table of ours.
 async fn make(store: &Inner, session: &mut Session, statement: &str, deadline: Instant) -> Result<(), Failure> {
     loop {
         match session.run(statement).await {
-            Err(failure) if failure.is_there_already() => return Ok(()),
+            Err(failure) if failure.is_there_already() => return check_made(store, session, statement).await,
             Err(failure) if failure.is_contention() => {
                 let (table, open) = (&store.table, open_transactions(session).await);
                 if Instant::now() >= deadline {
@@ -166,6 +154,23 @@ async fn make(store: &Inner, session: &mut Session, statement: &str, deadline: I
             answer => return answer.map(|_| ()),
         }
     }
+}
+
+/// Verifies that the columns which a statement would have added are those of the same statement of an earlier migration.
+async fn check_made(store: &Inner, session: &mut Session, statement: &str) -> Result<(), Failure> {
+    let table = &store.table;
+    let altered = |name: &String| statement.starts_with(&format!("ALTER TABLE {}", qualified(table, name)));
+    let Some(name) = table.all().into_iter().find(altered) else { return Ok(()) };
+    let found = columns(store, session, &name).await?;
+    let taken = taken(statement, &found);
+    if taken.is_empty() {
+        return Ok(());
+    }
+    let problem = format!(
+        "the table `{name}` has a column `{}` that is not Pillarbox's, which adds one of this name; rename it, and migrate again",
+        taken.join("` and a column `")
+    );
+    Err(Failure::Refused(StoreErrorKind::Schema, problem))
 }
 
 /// The oldest transactions of the server, one of which keeps the table, in words; nothing where the user may not see them.
@@ -207,7 +212,7 @@ async fn prepare(store: &Inner, session: &mut Session, deadline: Instant) -> Res
     let event = columns(store, session, table.event()).await?;
     for (name, ours) in table.all().into_iter().zip(OURS) {
         let found = columns(store, session, &name).await?;
-        let has = |wanted: &&str| found.iter().any(|column| column.name.eq_ignore_ascii_case(wanted));
+        let has = |wanted: &&str| found.iter().any(|column| column.is_named(wanted));
         let adoptable = name == table.event() && is_outbox_java(&found);
         if !found.is_empty() && !ours.iter().all(has) && !adoptable {
             let problem = format!(
@@ -216,6 +221,9 @@ async fn prepare(store: &Inner, session: &mut Session, deadline: Instant) -> Res
             );
             return Err(Failure::Refused(StoreErrorKind::Schema, problem));
         }
+    }
+    if is_outbox_java(&event) {
+        adopt::check(table.event(), &event, MIGRATIONS.after(0).iter().map(|migration| migration.sql))?;
     }
     if let Some(schema) = table.schema() {
         let exists = fill(&store.sql.schema_exists, &[("schema", &Literal::text(schema))]);
@@ -230,31 +238,6 @@ async fn prepare(store: &Inner, session: &mut Session, deadline: Instant) -> Res
     Ok(())
 }
 
-/// A column of a table that was found.
-struct Column {
-    name: String,
-    primary: bool,
-}
-
-fn is_outbox_java(columns: &[Column]) -> bool {
-    let find = |wanted: &str| columns.iter().find(|column| column.name.eq_ignore_ascii_case(wanted));
-    let primary: Vec<&str> = columns.iter().filter(|column| column.primary).map(|column| &*column.name).collect();
-    OUTBOX_JAVA.iter().all(|wanted| find(wanted).is_some())
-        && find("seq").is_none()
-        && matches!(primary[..], [key] if key.eq_ignore_ascii_case("event_id"))
-}
-
-/// The columns of a table; none, if it does not exist.
-async fn columns(store: &Inner, session: &mut Session, name: &str) -> Result<Vec<Column>, Failure> {
-    let values = [("schema", &Literal::optional_text(store.table.schema())), ("table", &Literal::text(name))];
-    let answers = session.run(fill(&store.sql.table_columns, &values)).await?;
-    let column = |row| {
-        let (name, key) = (text(row, 0)?.unwrap_or_default(), text(row, 1)?.unwrap_or_default());
-        Ok(Column { name: name.to_owned(), primary: key == "PRI" })
-    };
-    answers.rows(0).iter().map(column).collect()
-}
-
 /// Verifies that every table is there and of the version this release needs.
 pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
     let table = &store.table;
@@ -264,11 +247,18 @@ pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
     if found.applied > 0 {
         MIGRATIONS.check(table, found).map_err(unusable)?;
     }
-    let mut missing = Vec::new();
+    let (mut missing, mut may_see) = (Vec::new(), true);
     for name in table.all() {
         if columns(store, &mut session, &name).await?.is_empty() {
-            missing.push(qualified(table, &name).replace('`', ""));
+            let name = qualified(table, &name);
+            // The catalog has only tables on which the user has a privilege. For others the server says whether it would tell.
+            let asked = session.run(format!("SELECT 1 FROM {name} LIMIT 0")).await;
+            may_see &= !asked.is_err_and(|failure| failure.is_denied());
+            missing.push(name.replace('`', ""));
         }
+    }
+    if !may_see {
+        return Err(Failure::Refused(StoreErrorKind::Denied, refusal::unseen_tables(&missing)));
     }
     if !missing.is_empty() {
         let problem = if found.applied > 0 { refusal::lost(&missing) } else { refusal::missing_tables(&missing) };
@@ -276,10 +266,6 @@ pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
     }
     session.finish();
     MIGRATIONS.check(table, found).map_err(unusable)
-}
-
-fn missing(store: &Inner, found: SchemaVersion) -> Result<&'static [Migration<&'static str>], Failure> {
-    MIGRATIONS.missing(&store.table, found).map_err(unusable)
 }
 
 fn unusable(problem: String) -> Failure {
@@ -395,13 +381,33 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_told_by_its_columns() {
-        let columns = |names: &[&str]| -> Vec<Column> {
-            names.iter().map(|name| Column { name: (*name).to_owned(), primary: *name == "event_id" }).collect()
-        };
-        assert!(is_outbox_java(&columns(&OUTBOX_JAVA)));
-        assert!(!is_outbox_java(&columns(&OUTBOX_JAVA[..14])));
-        assert!(!is_outbox_java(&columns(&[&OUTBOX_JAVA[..], &["seq"]].concat())));
-        assert!(!is_outbox_java(&[]));
+    fn what_only_older_releases_need_goes_one_release_later() {
+        const STEPS: Migrations<&str> = Migrations::new(&[
+            Migration::new(1, 1, "first"),
+            Migration::new(6, 4, "adds"),
+            Migration::contraction(7, 6, "takes"),
+        ]);
+        let table = TableName::parse("outbox_event").expect("valid");
+        let of =
+            |applied| upgrade(&STEPS, &table, SchemaVersion { applied, compatible_from: None }).expect("an upgrade");
+        for (applied, parts, others) in
+            [(0, &["first", "adds", "takes"][..], &[][..]), (1, &["adds"], &["first", "takes", "(7"])]
+        {
+            let sql = of(applied);
+            assert!(parts.iter().all(|part| sql.contains(part)), "{applied}: {sql}");
+            assert!(!others.iter().any(|part| sql.contains(part)), "{applied}: {sql}");
+        }
+        assert_eq!((of(6), of(7)), (String::new(), String::new()));
+    }
+
+    /// A reader that began meanwhile would keep a table that was written anew from taking its place, and all would be in vain.
+    #[test]
+    fn a_table_of_events_is_changed_beside_its_writers_or_by_who_has_it_alone() {
+        let statements =
+            std::iter::once(ADOPT).chain(MIGRATIONS.after(1).iter().map(|step| step.sql)).flat_map(statements);
+        for statement in statements.filter(|statement| statement.contains("ALTER TABLE {event}")) {
+            let modes = ["ALGORITHM = INPLACE, LOCK = NONE", "LOCK = EXCLUSIVE", "MODIFY COLUMN `replays`"];
+            assert!(modes.iter().any(|mode| statement.contains(mode)), "{statement}");
+        }
     }
 }

@@ -19,9 +19,6 @@ use crate::fetch::wait;
 use crate::literal::{Literal, fill};
 use crate::store::Inner;
 
-/// The number of rows behind a head that are counted.
-const MOST_COUNTED: i64 = 1_000;
-
 /// The state as which `counts.sql` counts rows that were cancelled.
 const CANCELLED_STATE: i64 = 4;
 
@@ -108,7 +105,8 @@ pub(crate) async fn blocked(store: &Inner, above: i64, limit: usize) -> Result<V
         session.finish();
         return Ok(Vec::new());
     };
-    let (lowest, limit, most) = (Literal::int(lowest), Literal::count(limit), Literal::int(MOST_COUNTED));
+    let most = i64::try_from(Blocked::COUNTED_UP_TO).unwrap_or(i64::MAX);
+    let (lowest, limit, most) = (Literal::int(lowest), Literal::count(limit), Literal::int(most));
     let values = [("lowest", &lowest), ("limit", &limit), ("most", &most)];
     let answers = session.run(fill(&store.sql.blocked, &values)).await?;
     session.finish();

@@ -33,7 +33,7 @@ impl Harness for MysqlHarness {
     type Source<'a> = &'a Pool;
 
     const CAPABILITIES: Capabilities =
-        Capabilities { sql: true, concurrent_writers: true, wake_ups: false, row_locks: true };
+        Capabilities { sql: true, concurrent_writers: true, wake_ups: false, row_locks: true, tells_writers: false };
 
     async fn create() -> Result<Self, BoxError> {
         let url =

@@ -18,6 +18,15 @@ pub fn missing_tables(names: &[String]) -> String {
     unmigrated(&format!("missing tables: {}", names.join(", ")))
 }
 
+/// The user has no privilege on tables that have these names, if they are there.
+#[must_use]
+pub fn unseen_tables(names: &[String]) -> String {
+    format!(
+        "the user has no privilege on these tables, or they are not there: {}; grant it its privileges on them, or else {MIGRATE}",
+        names.join(", ")
+    )
+}
+
 /// Tables or indexes are missing that a migration has made, so that another run would find nothing to do.
 #[must_use]
 pub fn lost(names: &[String]) -> String {

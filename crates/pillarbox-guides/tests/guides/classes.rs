@@ -40,6 +40,7 @@ const NAMED: &[(&str, &str, Class)] = &[
     ("docs/migrating-from-namastack.md", "sql", Class::Elsewhere("stores/postgres/tests/store/predecessors.rs")),
     ("docs/migrating-from-namastack.md", "yaml", Class::Shown(OTHER_FILES)),
     ("docs/migrating-from-outbox-java.md", "sql", Class::Elsewhere("stores/postgres/tests/store/predecessors.rs")),
+    ("docs/relay.md", "sql mysql", Class::Elsewhere("stores/mysql/tests/store/privileges.rs")),
     ("docs/metrics.md", "yaml", Class::Elsewhere("scripts/deployment")),
     ("docs/brokers/mqtt.md", "", Class::Shown(OTHER_FILES)),
     ("docs/brokers/nats.md", "", Class::Shown(OTHER_FILES)),
