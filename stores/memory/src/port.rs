@@ -189,13 +189,13 @@ impl Store for MemoryStore {
 impl WakeUps for MemoryStore {
     async fn notify(&self) -> Result<(), StoreError> {
         self.check_open(operation::WAKE)?;
-        self.tables.bell.send_modify(|rings| *rings += 1);
+        self.tables.notifications.send_modify(|times| *times += 1);
         Ok(())
     }
 
     async fn listen(&self) -> Result<Box<dyn Listener>, StoreError> {
         self.check_open(operation::LISTEN)?;
-        Ok(Box::new(Ear(self.tables.bell.subscribe())))
+        Ok(Box::new(Ear(self.tables.notifications.subscribe())))
     }
 }
 

@@ -101,8 +101,8 @@ pub(super) fn pending_event(seq: i64, row: &Stored, filter: &PendingFilter, now:
 pub(super) fn matches(row: &Stored, filter: &DeadFilter) -> bool {
     row.status == Status::Dead
         && has(row, &filter.attributes)
-        && filter.since.is_none_or(|since| row.done_at.is_some_and(|at| at >= since))
-        && filter.before.is_none_or(|before| row.done_at.is_some_and(|at| at < before))
+        && filter.since.is_none_or(|since| row.done_at.unwrap_or(row.created_at) >= since)
+        && filter.before.is_none_or(|before| row.done_at.unwrap_or(row.created_at) < before)
         && has_error(row, &filter.error)
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Tables {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
     /// The channel that wakes the nodes of other handles.
-    pub(super) bell: watch::Sender<u64>,
+    pub(super) notifications: watch::Sender<u64>,
     /// Told of the end of each transaction that others may wait for.
     pub(super) ended: Notify,
     /// The number of transactions that have received a message.
@@ -51,8 +51,8 @@ pub(super) struct Tables {
 impl Tables {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         let [transactions, returns, changes, losses] = [const { AtomicU64::new(0) }; 4];
-        let (state, bell, ended) = (Mutex::default(), watch::Sender::new(0), Notify::new());
-        Self { clock, state, bell, ended, transactions, returns, changes, losses }
+        let (state, notifications, ended) = (Mutex::default(), watch::Sender::new(0), Notify::new());
+        Self { clock, state, notifications, ended, transactions, returns, changes, losses }
     }
 
     /// Goes back to an earlier state. Open transactions are lost with all later changes. If it `shows`, the connections

@@ -347,6 +347,7 @@ impl Finish<Memory> for MemoryTransaction {
     type Error = MemoryError;
     type Inner = Self;
     const IS_ONLY_BORROWED: bool = true;
+    const COMMIT_IS_FINAL: bool = true;
 
     fn inner(&self) -> &Self {
         self

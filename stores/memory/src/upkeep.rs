@@ -19,9 +19,6 @@ use super::recent::{self, dead_event, is_of, matches, pending_event};
 use super::row::Stored;
 use super::tables::State;
 
-/// The maximum number of rows that are counted behind a head.
-const MOST_COUNTED: usize = 1_000;
-
 #[async_trait]
 impl Upkeep for MemoryStore {
     async fn counts(&self) -> Result<Counts, StoreError> {
@@ -255,7 +252,8 @@ fn blocked(state: &State, seq: i64, head: &Stored, now: Timestamp) -> Option<Blo
     let key = head.order_key().filter(|_| dead || head.status == Status::Retry)?;
     let later = state.rows().range(seq.saturating_add(1)..).map(|(_, row)| row);
     let waits = |row: &&Stored| row.status.is_pending() && row.order_key().as_ref() == Some(&key);
-    let waiting = later.filter(waits).take(MOST_COUNTED).count() as u64;
+    let most = usize::try_from(Blocked::COUNTED_UP_TO).unwrap_or(usize::MAX);
+    let waiting = later.filter(waits).take(most).count() as u64;
     (waiting > 0).then(|| Blocked {
         seq,
         event_id: head.event.event_id().to_owned(),

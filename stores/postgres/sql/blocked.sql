@@ -37,6 +37,6 @@ WITH concerned AS MATERIALIZED (
 )
 SELECT e."seq", e."event_id", e."event_type", heads."key", e."handler", e."status", e."attempts",
     CASE WHEN e."status" = 2 AND e."available_at" > now() THEN e."available_at" END AS "due_at", e."last_error",
-    least(heads."waiting", 1000) AS "waiting", now() AS "now"
+    least(heads."waiting", {most_counted}) AS "waiting", now() AS "now"
 FROM heads CROSS JOIN LATERAL (SELECT * FROM {event} WHERE "seq" = heads."seq" OFFSET 0) AS e
 ORDER BY heads."seq"

@@ -3,6 +3,6 @@
 SELECT count(*) FROM {event}
 WHERE "aside" = 3
   AND {attributes}
-  AND ($6::timestamptz IS NULL OR "done_at" >= $6::timestamptz)
-  AND ($7::timestamptz IS NULL OR "done_at" < $7::timestamptz)
+  AND ($6::timestamptz IS NULL OR coalesce("done_at", "created_at") >= $6::timestamptz)
+  AND ($7::timestamptz IS NULL OR coalesce("done_at", "created_at") < $7::timestamptz)
   AND ($8::text IS NULL OR strpos("last_error" COLLATE "C", $8::text) > 0)

@@ -6,8 +6,8 @@ SELECT "seq", "event_id", "event_type", coalesce("aggregate_type", '__GLOBAL__')
 FROM {event}
 WHERE "aside" = 3 AND "seq" > $9::bigint
   AND {attributes}
-  AND ($6::timestamptz IS NULL OR "done_at" >= $6::timestamptz)
-  AND ($7::timestamptz IS NULL OR "done_at" < $7::timestamptz)
+  AND ($6::timestamptz IS NULL OR coalesce("done_at", "created_at") >= $6::timestamptz)
+  AND ($7::timestamptz IS NULL OR coalesce("done_at", "created_at") < $7::timestamptz)
   AND ($8::text IS NULL OR strpos("last_error" COLLATE "C", $8::text) > 0)
 ORDER BY "seq"
 LIMIT $10::bigint

@@ -40,8 +40,20 @@ const THEIRS: [(&str, &[&str]); 15] = [
 ];
 
 /// The columns that it gains, and so must not have.
-const OURS: [&str; 9] =
-    ["seq", "ordering_key", "partition", "handler", "payload_bytes", "content_type", "occurred_at", "replays", "aside"];
+const OURS: [&str; 12] = [
+    "seq",
+    "ordering_key",
+    "partition",
+    "handler",
+    "payload_bytes",
+    "content_type",
+    "occurred_at",
+    "replays",
+    "aside",
+    "failures",
+    "unique_key",
+    "delivered_as",
+];
 
 /// A column as the catalog describes it.
 struct Column {
@@ -166,14 +178,30 @@ mod tests {
             let found = problems(&columns);
             assert!(found.len() == 1 && found[0].contains(part), "{part}: {found:?}");
         }
-        for (part, column) in
-            [("`seq` is there already", other("seq", false)), ("`region` is unknown", other("region", true))]
-        {
+        let named = |name: &str| (format!("`{name}` is there already"), other(name, false));
+        let unknown = ("`region` is unknown".to_owned(), other("region", true));
+        for (part, column) in OURS.into_iter().map(named).chain([unknown]) {
             let mut columns = theirs();
             columns.extend([column, other("harmless", false)]);
             let found = problems(&columns);
-            assert!(found.len() == 1 && found[0].contains(part), "{part}: {found:?}");
+            assert!(found.len() == 1 && found[0].contains(&part), "{part}: {found:?}");
         }
+    }
+
+    #[test]
+    fn no_column_that_a_migration_adds_may_be_there() {
+        let whole = crate::schema::script(&TableName::default(), 0);
+        let (event, later) = whole.split_once("-- What may be delivered at once").expect("version 1 creates the table");
+        let of_version_1 = event.lines().filter_map(|line| line.trim_start().strip_prefix('"'));
+        let altered = later.split("ALTER TABLE \"outbox_event\"").skip(1).flat_map(|rest| {
+            let statement = rest.split(";\n").next().unwrap_or_default();
+            statement.split("ADD COLUMN ").skip(1).filter_map(|column| column.split('"').nth(1))
+        });
+        let names = of_version_1.filter_map(|line| line.split('"').next()).chain(altered);
+        let known: Vec<&str> = THEIRS.into_iter().map(|(name, _)| name).chain(OURS).collect();
+        let names: Vec<&str> = names.filter(|name| !["version", "applied_at"].contains(name)).collect();
+        assert!(names.contains(&"seq") && names.contains(&"delivered_as"), "{names:?}");
+        assert!(names.iter().all(|name| known.contains(name)), "{names:?}");
     }
 
     #[test]

@@ -8,7 +8,13 @@ use crate::sql::Sql;
 const STILL_OPEN: &str = "SAVEPOINT pillarbox";
 
 /// The statements that make a row DONE in the transaction of its handler. They fence as a settle does.
-pub(crate) fn command<'a>(sql: &Sql, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
+pub(crate) fn command<'a>(
+    sql: &Sql,
+    reusable: bool,
+    node: &'a NodeId,
+    fence: Fence,
+    verdict: &'a Verdict,
+) -> Command<'a> {
     let Verdict { row, expected, change } = verdict;
     let mut binds = vec![
         Bind::Text(Some(node.as_str())),
@@ -26,7 +32,7 @@ pub(crate) fn command<'a>(sql: &Sql, node: &'a NodeId, fence: Fence, verdict: &'
         Change::Remove => &sql.complete_removed,
         _ => &sql.complete,
     };
-    let still_open = Statement { sql: STILL_OPEN.into(), binds: Vec::new(), reusable: true };
-    let change = Statement { sql: sql.of(fence).into(), binds, reusable: true };
+    let still_open = Statement { sql: STILL_OPEN.into(), binds: Vec::new(), reusable };
+    let change = Statement { sql: sql.of(fence).into(), binds, reusable };
     Command { action: Action::Complete { node, fence, verdict }, statements: vec![still_open, change] }
 }

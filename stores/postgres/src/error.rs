@@ -53,6 +53,11 @@ impl Failure {
         matches!(error.code(), Some(code) if [&SqlState::LOCK_NOT_AVAILABLE, &SqlState::T_R_DEADLOCK_DETECTED].contains(&code))
     }
 
+    /// True if the server has ended a statement, because of its time or at a request.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Driver(error) if error.code() == Some(&SqlState::QUERY_CANCELED))
+    }
+
     /// The one place where the driver's errors become ours.
     ///
     /// The message is the server's primary message without its detail, which may quote values of the row.

@@ -14,9 +14,9 @@ use crate::sql::Sql;
 use crate::store::Inner;
 
 /// The statement that records a message in the user's transaction.
-pub(crate) fn receive<'a>(sql: &Sql, consumer: &'a str, message_id: &'a str) -> Command<'a> {
+pub(crate) fn receive<'a>(sql: &Sql, reusable: bool, consumer: &'a str, message_id: &'a str) -> Command<'a> {
     let binds = vec![Bind::Text(Some(consumer)), Bind::Text(Some(message_id))];
-    let statements = vec![Statement { sql: Arc::clone(&sql.receive), binds, reusable: true }];
+    let statements = vec![Statement { sql: Arc::clone(&sql.receive), binds, reusable }];
     Command { action: Action::Receive { consumer, message_id }, statements }
 }
 

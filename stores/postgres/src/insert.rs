@@ -13,24 +13,22 @@ const MAX_BYTES: usize = 16 << 20;
 /// The bytes of a row's other columns, roughly.
 const OTHERS: usize = 1024;
 
-/// One statement for as many rows as fit: a plain one for a single row, arrays for more.
-pub(crate) fn statements<'a>(sql: &Sql, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
+/// One statement for as many rows as fit: a plain one for a single row, arrays for more. Behind a pooler they are not `reusable`.
+pub(crate) fn statements<'a>(sql: &Sql, reusable: bool, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
     let batches = batches(rows, MAX_ROWS, MAX_BYTES, |row| OTHERS + row.envelope().content_bytes());
     let statement = |rows: &'a [NewRow]| match rows {
-        [row] => Statement {
-            sql: Arc::clone(&sql.insert_one),
-            binds: Bind::of(row, Timestamp::as_micros).into(),
-            reusable: true,
-        },
-        rows => Statement { sql: Arc::clone(&sql.insert_many), binds: many(rows), reusable: true },
+        [row] => {
+            Statement { sql: Arc::clone(&sql.insert_one), binds: Bind::of(row, Timestamp::as_micros).into(), reusable }
+        }
+        rows => Statement { sql: Arc::clone(&sql.insert_many), binds: many(rows), reusable },
     };
     batches.map(statement).collect()
 }
 
 /// One statement that inserts the row unless one with its unique key is pending.
-pub(crate) fn unique<'a>(sql: &Sql, row: &'a NewRow) -> Vec<Statement<'a>> {
+pub(crate) fn unique<'a>(sql: &Sql, reusable: bool, row: &'a NewRow) -> Vec<Statement<'a>> {
     let binds = Bind::of_unique(row, Timestamp::as_micros);
-    vec![Statement { sql: Arc::clone(&sql.insert_unique), binds, reusable: true }]
+    vec![Statement { sql: Arc::clone(&sql.insert_unique), binds, reusable }]
 }
 
 /// The values of [`Bind::of`] in the same order, those of each column as an array.
@@ -60,6 +58,21 @@ mod tests {
     use pillarbox_core::store::TableName;
 
     #[test]
+    fn behind_a_pooler_no_statement_is_prepared() {
+        let sql = Sql::new(&TableName::parse("outbox_event").expect("valid"));
+        let event = || Envelope::builder("test.event").unique_key("k").payload_json("{}").build().expect("valid");
+        let rows = [NewRow::new(event()), NewRow::new(event())];
+        for reusable in [false, true] {
+            let all = [
+                statements(&sql, reusable, &rows[..1]),
+                statements(&sql, reusable, &rows),
+                unique(&sql, reusable, &rows[0]),
+            ];
+            assert!(all.iter().flatten().all(|statement| statement.reusable == reusable));
+        }
+    }
+
+    #[test]
     fn a_statement_has_a_bounded_number_of_rows_and_bytes() {
         let sql = Sql::new(&TableName::parse("outbox_event").expect("valid"));
         let sizes = |count: usize, bytes: usize| -> Vec<usize> {
@@ -70,7 +83,7 @@ mod tests {
                 Some(Bind::Texts(column)) => column.len(),
                 _ => 1,
             };
-            statements(&sql, &rows).iter().map(rows_of).collect()
+            statements(&sql, true, &rows).iter().map(rows_of).collect()
         };
         assert_eq!(sizes(0, 1), [0; 0]);
         assert_eq!(sizes(1, 1), [1]);

@@ -22,8 +22,8 @@ use crate::url::Target;
 
 /// The limit of any call. A call that takes longer has lost its server, and is tried again on another connection.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// The limit of a migration: it may wait for other migrations, and later ones may build indexes.
-const MIGRATION_DEADLINE: Duration = Duration::from_secs(600);
+/// The limit of a migration: it may wait for other migrations, write a table anew and build indexes.
+const MIGRATION_DEADLINE: Duration = Duration::from_secs(3600);
 
 /// A value to bind with its type: told the types, the server needs no round trip to infer them.
 pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -176,13 +176,15 @@ impl Sessions {
         self.bounded(self.deadline, operation, work).await
     }
 
-    /// As [`call`](Self::call), with the patience a migration needs.
-    pub(crate) async fn patient_call<T>(
+    /// As [`call`](Self::call), with the patience a migration needs. The work is told when it has to end, and has the time of a call for
+    /// its last questions.
+    pub(crate) async fn patient_call<T, W: Future<Output = Result<T, Failure>>>(
         &self,
         operation: &'static str,
-        work: impl Future<Output = Result<T, Failure>>,
+        work: impl FnOnce(Instant) -> W,
     ) -> Result<T, StoreError> {
-        self.bounded(MIGRATION_DEADLINE, operation, work).await
+        let until = Instant::now() + MIGRATION_DEADLINE;
+        self.bounded(MIGRATION_DEADLINE + self.deadline, operation, work(until)).await
     }
 
     async fn bounded<T>(

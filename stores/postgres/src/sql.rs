@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use pillarbox_core::ownership::Fence;
-use pillarbox_core::store::{CANCELLED, RowSet, TableName};
+use pillarbox_core::store::{Blocked, CANCELLED, RowSet, TableName};
 
 use crate::positions;
 use crate::rows::Alike;
@@ -212,7 +212,7 @@ statements! {
         probe evict free_partitions share give_partitions leave_partitions take_partitions membership free_rows counts
         backlog nodes partitions partition_owners blocked head_of read_point read_point_next
         read_point_lowest read_point_set_aside read_point_raise record record_by_seq newest record_json pending count_pending
-        dead count_dead replay discard interventions pause resume pauses count_paused purge inbox_consumers inbox_count inbox_purge channel ring states
+        dead count_dead replay discard interventions pause resume pauses count_paused purge inbox_consumers inbox_count inbox_purge channel notify states
         action_record action_end actions actions_purge;
     fenced:
         begin_attempt complete complete_removed settle_mixed;
@@ -280,6 +280,7 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
     // Indexes and constraints live in the schema of their table and are created under their bare name.
     let on_event = |suffix: &str| format!(r#""{event}_{suffix}""#);
     text.replace("{cancelled}", &format!("'{CANCELLED}'"))
+        .replace("{most_counted}", &Blocked::COUNTED_UP_TO.to_string())
         .replace("{ready}", READY)
         .replace("{pending_matching}", PENDING_MATCHING)
         .replace("{attributes}", ATTRIBUTES)
@@ -327,9 +328,18 @@ mod tests {
     fn no_placeholder_is_left_and_all_names_are_quoted() {
         let table = TableName::parse("Billing.orders").expect("valid");
         let sql = format!("{:?}", Sql::new(&table));
-        for placeholder in
-            ["{event", "{node", "{partition", "{inbox", "{pause", "{and_", "{fingerprint", "{event_is", "{is_"]
-        {
+        for placeholder in [
+            "{event",
+            "{node",
+            "{partition",
+            "{inbox",
+            "{pause",
+            "{and_",
+            "{fingerprint",
+            "{event_is",
+            "{is_",
+            "{most_",
+        ] {
             assert!(!sql.contains(placeholder), "{sql}");
         }
         assert!(sql.contains(r#"\"Billing\".\"orders\""#) && sql.contains(r#"\"Billing\".\"orders_node\""#), "{sql}");

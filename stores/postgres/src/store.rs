@@ -66,6 +66,11 @@ impl PostgresStore {
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
     }
+
+    /// True if a connection may keep the statements of users' transactions prepared. A pooler may run the next one on another connection.
+    fn prepares(&self) -> bool {
+        !self.inner.sessions.is_pooled()
+    }
 }
 
 #[async_trait]
@@ -75,20 +80,20 @@ impl Store for PostgresStore {
     }
 
     fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>> {
-        insert::statements(&self.inner.sql, rows)
+        insert::statements(&self.inner.sql, self.prepares(), rows)
     }
 
     /// One that has ended gives up its key in the same statement.
     fn insert_unique<'a>(&self, row: &'a NewRow, _ended: Option<i64>) -> Vec<Statement<'a>> {
-        insert::unique(&self.inner.sql, row)
+        insert::unique(&self.inner.sql, self.prepares(), row)
     }
 
     fn complete<'a>(&self, node: &'a NodeId, fence: Fence, verdict: &'a Verdict) -> Command<'a> {
-        complete::command(&self.inner.sql, node, fence, verdict)
+        complete::command(&self.inner.sql, self.prepares(), node, fence, verdict)
     }
 
     fn receive<'a>(&self, consumer: &'a str, message_id: &'a str) -> Command<'a> {
-        inbox::receive(&self.inner.sql, consumer, message_id)
+        inbox::receive(&self.inner.sql, self.prepares(), consumer, message_id)
     }
 
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
@@ -100,7 +105,8 @@ impl Store for PostgresStore {
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {
-        self.inner.sessions.patient_call(operation::MIGRATE, schema::migrate(&self.inner, PATIENCE)).await
+        let migrate = |until| schema::migrate(&self.inner, PATIENCE, until);
+        self.inner.sessions.patient_call(operation::MIGRATE, migrate).await
     }
 
     fn migration_sql(&self) -> String {

@@ -18,13 +18,13 @@ const LISTEN: &str = "listen for other nodes";
 impl WakeUps for PostgresStore {
     async fn notify(&self) -> Result<(), StoreError> {
         let store = self.inner();
-        let ring = async {
+        let notifying = async {
             let session = store.sessions.session().await?;
-            session.query(&store.sql.ring, &[]).await?;
+            session.query(&store.sql.notify, &[]).await?;
             session.finish();
             Ok(())
         };
-        store.sessions.call(operation::WAKE, ring).await
+        store.sessions.call(operation::WAKE, notifying).await
     }
 
     async fn listen(&self) -> Result<Box<dyn Listener>, StoreError> {
@@ -43,7 +43,7 @@ impl WakeUps for PostgresStore {
     }
 }
 
-/// A connection of its own that listens. The server's side of it sends nothing but rings; keepalives of TCP tell when
+/// A connection of its own that listens. The server's side of it sends nothing but notifications; keepalives of TCP tell when
 /// there is no other side any more.
 struct Ear {
     /// Keeps the connection open.
@@ -59,8 +59,8 @@ impl Ear {
         let statement = format!("LISTEN \"{channel}\"");
         let mut answer = std::pin::pin!(client.batch_execute(&statement));
         poll_fn(|cx| {
-            // A ring that comes with the answer is one before the listener was handed out.
-            while poll_ring(wire, cx)?.is_ready() {}
+            // A notification that comes with the answer is one before the listener was handed out.
+            while poll_notification(wire, cx)?.is_ready() {}
             answer.as_mut().poll(cx).map_err(Failure::from)
         })
         .await
@@ -70,19 +70,19 @@ impl Ear {
 #[async_trait]
 impl Listener for Ear {
     async fn notified(&mut self) -> Result<(), StoreError> {
-        let rung = poll_fn(|cx| {
-            let mut rung = false;
-            while poll_ring(&mut self.wire, cx)?.is_ready() {
-                rung = true;
+        let notified = poll_fn(|cx| {
+            let mut is_notified = false;
+            while poll_notification(&mut self.wire, cx)?.is_ready() {
+                is_notified = true;
             }
-            if rung { Poll::Ready(Ok(())) } else { Poll::Pending }
+            if is_notified { Poll::Ready(Ok(())) } else { Poll::Pending }
         });
-        rung.await.map_err(|failure: Failure| failure.during(LISTEN, &self.address))
+        notified.await.map_err(|failure: Failure| failure.during(LISTEN, &self.address))
     }
 }
 
-/// Moves what is under way on the connection, and is ready when a ring arrived.
-fn poll_ring(wire: &mut Option<Wire>, cx: &mut Context<'_>) -> Result<Poll<()>, Failure> {
+/// Moves what is under way on the connection, and is ready when a notification arrived.
+fn poll_notification(wire: &mut Option<Wire>, cx: &mut Context<'_>) -> Result<Poll<()>, Failure> {
     let closed = || Failure::Refused(StoreErrorKind::Unavailable, "the server closed the connection".to_owned());
     let open = wire.as_mut().ok_or_else(closed)?;
     loop {

@@ -33,7 +33,7 @@ impl Harness for PostgresHarness {
     type Source<'a> = &'a PgPool;
 
     const CAPABILITIES: Capabilities =
-        Capabilities { sql: true, concurrent_writers: true, wake_ups: true, row_locks: true };
+        Capabilities { sql: true, concurrent_writers: true, wake_ups: true, row_locks: true, tells_writers: true };
 
     async fn create() -> Result<Self, BoxError> {
         let url = std::env::var("PILLARBOX_TEST_POSTGRES_URL")

@@ -14,9 +14,9 @@ use crate::clock::Timestamp;
 pub struct DeadFilter {
     /// With these attributes.
     pub attributes: Attributes,
-    /// Given up at this time or later. Rows without an end, as another program may write them, match no time.
+    /// Given up at this time or later. A row without an end, as another program may write it, counts from its creation.
     pub since: Option<Timestamp>,
-    /// Given up before this time.
+    /// Given up before this time, in the same way.
     pub before: Option<Timestamp>,
     /// With this text in the error. The text is literal and its case counts.
     pub error: Option<String>,

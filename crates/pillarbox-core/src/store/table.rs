@@ -7,7 +7,7 @@ const MAX_PART: usize = 48;
 
 /// The name of an outbox's event table, and with it of the tables beside it.
 ///
-/// `outbox_event` stands beside `outbox_node`, `outbox_partition`, `outbox_migration`, `outbox_inbox` and `outbox_audit`; a name that does not end in
+/// `outbox_event` stands beside `outbox_node`, `outbox_partition`, `outbox_migration`, `outbox_inbox`, `outbox_pause` and `outbox_audit`; a name that does not end in
 /// `_event` is itself the prefix. With a schema, all of them live in it. Names are checked to be plain identifiers and
 /// are always quoted in SQL, so case matters and no keyword is in the way.
 ///

@@ -189,6 +189,7 @@ pub trait Upkeep: Send + Sync {
     /// # Behavior
     /// - `dead_lists_matching_events_page_by_page`
     /// - `dead_is_narrowed_by_time_and_error_text`
+    /// - `dead_takes_the_creation_where_no_end_is_recorded`
     async fn dead(&self, filter: &DeadFilter, above: i64, limit: usize) -> Result<Vec<DeadEvent>, StoreError>;
 
     /// The number of DEAD events that match.
@@ -355,8 +356,13 @@ pub struct Blocked {
     pub due_in: Option<Duration>,
     /// The error of its last failed call.
     pub last_error: Option<String>,
-    /// The number of pending rows that wait behind it; counted up to 1,000.
+    /// The number of pending rows that wait behind it, counted up to [`COUNTED_UP_TO`](Self::COUNTED_UP_TO).
     pub waiting: u64,
+}
+
+impl Blocked {
+    /// The highest number of rows that are counted behind one head.
+    pub const COUNTED_UP_TO: u64 = 1_000;
 }
 
 /// A row as the table holds it, nothing interpreted.

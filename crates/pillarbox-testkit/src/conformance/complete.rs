@@ -11,7 +11,7 @@ use crate::events::{
     rows, settle_all,
 };
 use crate::nodes::{member, owner, peer, share, sharer, stranger};
-use crate::run::{Db, Outcome};
+use crate::run::{Db, Outcome, unrefused};
 
 const RIGHTS: [Fence; 3] = [Fence::Table, Fence::Partition, Fence::Row];
 
@@ -190,8 +190,8 @@ pub(super) async fn complete_concurrently_changes_the_row_once<H: Harness>(db: &
     let Owned { store, node, written, seqs } = owned(db, events(1)?).await?;
     let verdict = first(row_at(&*store, seqs[0]).await?, Change::Done);
     // A database may refuse instead of letting wait.
-    let completions = (0..4).map(async |_| completes(db, &node, Fence::Table, &verdict).await.unwrap_or(false));
-    let committed = join_all(completions).await.into_iter().filter(|committed| *committed).count();
+    let completions = (0..4).map(async |_| completes(db, &node, Fence::Table, &verdict).await);
+    let committed = unrefused(db, join_all(completions).await)?.into_iter().filter(|committed| *committed).count();
     assert_eq!((committed, columns(db, &written[0]).await?.status), (1, 1));
     Ok(())
 }

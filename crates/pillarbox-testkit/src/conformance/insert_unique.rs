@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::Harness;
 use crate::events::{HOUR, all, event, record, retry_in, seqs_of, settle, settle_all, verdict};
 use crate::nodes::owner;
-use crate::run::{Db, Outcome};
+use crate::run::{Db, Outcome, unrefused};
 
 /// An event with this unique key.
 fn unique(key: &str) -> Result<Envelope, InvalidEvent> {
@@ -208,7 +208,12 @@ pub(super) async fn insert_unique_concurrently_writes_one<H: Harness>(db: &Db<H>
     let node = owner(&*store).await?;
     for round in 0..3 {
         let writes = (0..8).map(async |_| db.write(vec![unique("k")?, event()?]).await);
-        let written: Vec<i64> = join_all(writes).await.into_iter().flatten().flatten().collect();
+        let written = unrefused(db, join_all(writes).await)?;
+        assert!(
+            written.iter().all(|seqs| matches!(seqs.len(), 1 | 2)),
+            "the other event is always written: {written:?}"
+        );
+        let written = written.concat();
         let mut pending = Vec::new();
         for seq in &written {
             let record = store.record(*seq).await?.ok_or("a row is gone")?;
@@ -268,5 +273,23 @@ pub(super) async fn insert_unique_refuses_an_id_that_is_taken<H: Harness>(db: &D
     transaction.rollback().await?;
     assert_eq!(record(db, &taken).await?.unique_key, None);
     assert_eq!(store.counts().await?.new, 1);
+    Ok(())
+}
+
+/// A write that fails takes the key of no event that has ended, though its transaction goes on and commits.
+pub(super) async fn insert_unique_leaves_an_ended_event_its_key_if_it_fails<H: Harness>(db: &Db<H>) -> Outcome {
+    let store = db.store();
+    let node = owner(&*store).await?;
+    let (taken, ended) = (event()?, unique("k")?);
+    db.write(vec![taken.clone()]).await?;
+    let seqs = db.write(vec![ended.clone()]).await?;
+    settle_all(&*store, &node, &seqs, &dead()).await?;
+    let again = Envelope::builder("test.unique").id(taken.id().as_str()).unique_key("k").payload_json("{}").build()?;
+    let mut transaction = db.begin().await?;
+    let refused = insert(&*store, &mut transaction, vec![again]).await;
+    assert!(matches!(refused, Err(WriteError::Database(_) | WriteError::Duplicate { .. })), "{refused:?}");
+    // Where the database rolls all of it back instead, that is as good.
+    let _ = transaction.commit().await;
+    assert_eq!(record(db, &ended).await?.unique_key.as_deref(), Some("k"));
     Ok(())
 }

@@ -2,13 +2,19 @@ use std::collections::BTreeSet;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::row::Change;
-use pillarbox_core::store::FetchedRow;
+use pillarbox_core::store::{FetchedRow, Writers};
 use pillarbox_core::write::{Finish, insert};
 
 use crate::Harness;
 use crate::events::{all, event, events, settle_all};
 use crate::nodes::owner;
 use crate::run::{Db, Outcome};
+
+/// The names of those who may still commit; `None` only where the backend declares that its store does not tell.
+fn open<H: Harness>(writers: Writers) -> Option<BTreeSet<String>> {
+    assert_eq!(writers.open.is_some(), H::CAPABILITIES.tells_writers, "whether it tells who writes: {writers:?}");
+    writers.open.map(BTreeSet::from_iter)
+}
 
 /// The highest `seq` is that of a committed row. Where the store tells who may still commit below it, an open transaction
 /// that has inserted is named, always by the same names and by none of another's, from before the rows above it are seen
@@ -20,7 +26,7 @@ pub(super) async fn writers_knows_who_may_still_commit<H: Harness>(db: &Db<H>) -
     let seqs = db.write(events(3)?).await?;
     let writers = store.writers().await?;
     assert_eq!(writers.highest, seqs[2]);
-    assert!(writers.open.is_none_or(|open| open.is_empty()), "nobody writes");
+    assert!(open::<H>(writers).is_none_or(|open| open.is_empty()), "nobody writes");
     settle_all(&*store, &node, &seqs, &Change::Done).await?;
     assert_eq!(other.writers().await?.highest, seqs[2], "whatever their states");
     if !H::CAPABILITIES.concurrent_writers {
@@ -35,7 +41,7 @@ pub(super) async fn writers_knows_who_may_still_commit<H: Harness>(db: &Db<H>) -
         let highest = *db.write(events(2)?).await?.last().ok_or("two rows were written")?;
         let [here, there] = [store.writers().await?, other.writers().await?];
         assert_eq!((here.highest, there.highest), (highest, highest));
-        let names = [here.open, there.open].map(|open| open.map(BTreeSet::from_iter));
+        let names = [here, there].map(open::<H>);
         assert_eq!(names[0], names[1], "whoever asks");
         if let [Some(names), _] = names {
             assert!(!names.is_empty() && names.is_disjoint(&seen), "{names:?} after {seen:?}");
@@ -48,7 +54,7 @@ pub(super) async fn writers_knows_who_may_still_commit<H: Harness>(db: &Db<H>) -
         }
         let writers = store.writers().await?;
         assert_eq!(writers.highest, highest);
-        assert!(writers.open.is_none_or(|open| open.is_empty()), "it has ended");
+        assert!(open::<H>(writers).is_none_or(|open| open.is_empty()), "it has ended");
     }
 
     // Two at once, of which the later ends first.
@@ -59,16 +65,16 @@ pub(super) async fn writers_knows_who_may_still_commit<H: Harness>(db: &Db<H>) -
     let mut third = db.begin().await?;
     let highest = insert(&*store, &mut third, vec![event()?]).await?[0];
     third.commit().await?;
-    let open = async || {
+    let still_open = async || {
         let writers = other.writers().await?;
         assert_eq!(writers.highest, highest);
-        Ok::<_, BoxError>(writers.open.map(BTreeSet::from_iter))
+        Ok::<_, BoxError>(open::<H>(writers))
     };
-    let both = open().await?;
+    let both = still_open().await?;
     second.rollback().await?;
-    let one = open().await?;
+    let one = still_open().await?;
     first.commit().await?;
-    let none = open().await?;
+    let none = still_open().await?;
     if let (Some(both), Some(one), Some(none)) = (both, one, none) {
         assert!(!one.is_empty() && one.is_subset(&both) && one != both, "{one:?} of {both:?}");
         assert!(none.is_empty(), "{none:?}");

@@ -7,5 +7,6 @@ WITH wanted ("name") AS (
         ELSE ARRAY['{new_due_index}', '{new_dead_index}', '{new_head_index}'] END)
 )
 SELECT w."name", i."indexrelid" IS NOT NULL AS "exists" FROM wanted w
-LEFT JOIN pg_index i ON i."indexrelid" = to_regclass('{of_schema}' || w."name")
+LEFT JOIN (pg_index i JOIN pg_class c ON c."oid" = i."indexrelid" AND i."indrelid" IN (to_regclass('{event}'), to_regclass('{inbox}')))
+    ON '"' || c."relname" || '"' = w."name"
 WHERE i."indisvalid" IS NOT TRUE

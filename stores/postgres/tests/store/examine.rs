@@ -142,6 +142,27 @@ async fn an_open_transaction_is_named_with_its_statement_but_not_its_values() {
     .await;
 }
 
+/// Outboxes in two schemas of a search path have indexes of the same names.
+#[tokio::test]
+async fn an_index_of_another_schema_does_not_hide_that_one_was_dropped() {
+    with_db(async |db| {
+        db.store().await;
+        let complete = unique("pillarbox");
+        let other = db.options().table(format!("{complete}.outbox_event")).connect().await.expect("connects");
+        other.migrate().await.expect("migrates");
+        let url = db.url_with("", &format!("&options=-c%20search_path%3D{},{complete}", db.schema));
+        let store =
+            PostgresOptions::parse(&url).expect("a valid URL").table("outbox_event").connect().await.expect("connects");
+        assert!(Findings::of(&store).await.is_healthy("postgres-index-missing"));
+        db.execute(&format!("DROP INDEX {}.outbox_event_unique_idx", db.schema)).await;
+        let findings = Findings::of(&store).await;
+        let (evidence, command) = findings.found("postgres-index-missing");
+        assert_eq!(evidence, "outbox_event_unique_idx is missing", "{command}");
+        db.execute(&format!("DROP SCHEMA {complete} CASCADE")).await;
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_dropped_index_is_found_and_its_command_creates_it_again() {
     with_db(async |db| {

@@ -95,7 +95,7 @@ async fn a_client_shows_its_certificate_or_brings_its_own_connector() {
         assert_eq!(store.counts().await.expect("counts").new, 0);
         // The connection that listens is beside the pool.
         let mut listener = store.listen().await.expect("listens");
-        store.notify().await.expect("rings");
+        store.notify().await.expect("notifies");
         listener.notified().await.expect("hears it");
         store.close().await;
     }

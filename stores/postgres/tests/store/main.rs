@@ -13,6 +13,7 @@ mod life;
 mod migrate;
 mod pgbouncer;
 mod predecessors;
+mod privileges;
 mod read_point;
 mod restart;
 mod share;

@@ -9,7 +9,7 @@ use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::Stamp;
 use pillarbox_core::ownership::{Mode, NodeId, NodeName};
 use pillarbox_core::store::{Fetch, Heads, Scope, Store as _, TableName, Upkeep as _};
-use pillarbox_postgres::PostgresStore;
+use pillarbox_postgres::{PostgresOptions, PostgresStore};
 use tokio::time::{Instant, sleep};
 
 /// Many processes start at once on an empty database; stores share nothing, as processes do.
@@ -23,6 +23,61 @@ async fn many_migrate_at_once() {
         assert_eq!(db.text(&recorded).await.as_deref(), Some("20"), "one of them did it, once each version");
         let partitions = format!("SELECT count(*) FROM {}.outbox_partition WHERE node_id IS NULL", db.schema);
         assert_eq!(db.text(&partitions).await.as_deref(), Some("256"));
+    })
+    .await;
+}
+
+/// Options of a store whose tables are found by this search path.
+fn by_search_path(db: &Db, path: &str) -> PostgresOptions {
+    let url = db.url_with("", &format!("&options=-c%20search_path%3D{path}"));
+    PostgresOptions::parse(&url).expect("a valid URL").table("outbox_event").pool_size(1)
+}
+
+/// Processes that name the schema and such that leave it to the search path.
+#[tokio::test]
+async fn those_that_name_the_schema_and_those_that_do_not_migrate_one_at_a_time() {
+    with_db(async |db| {
+        let schema = &db.schema;
+        let migrated = async |versions: &str| {
+            let options = (0..8).map(|number| match number % 2 {
+                0 => db.options().pool_size(1),
+                _ => by_search_path(db, schema),
+            });
+            let stores = try_join_all(options.map(PostgresOptions::connect)).await.expect("connect");
+            try_join_all(stores.iter().map(|store| store.migrate())).await.expect("all migrate");
+            try_join_all(stores.iter().map(|store| store.check())).await.expect("all find the tables");
+            let recorded = format!("SELECT count(*) FROM {schema}.outbox_migration");
+            assert_eq!(db.text(&recorded).await.as_deref(), Some(versions));
+        };
+        db.execute(&format!("CREATE SCHEMA {schema}")).await;
+        migrated("20").await;
+        db.execute(&format!("DROP SCHEMA {schema} CASCADE")).await;
+        tables_of_version(db, 8).await;
+        migrated("19").await;
+    })
+    .await;
+}
+
+/// Outboxes in two schemas of a search path have indexes of the same names.
+#[tokio::test]
+async fn an_index_of_another_schema_is_not_taken_for_one_of_the_table() {
+    with_db(async |db| {
+        let complete = unique("pillarbox");
+        let other = db.options().table(format!("{complete}.outbox_event")).connect().await.expect("connects");
+        other.migrate().await.expect("migrates");
+        let before = db.indexes(&complete).await;
+        tables_of_version(db, 5).await;
+        let path = format!("{},{complete}", db.schema);
+        let store = by_search_path(db, &path).connect().await.expect("connects");
+        store.migrate().await.expect("migrates");
+        store.check().await.expect("is complete");
+        let found = db.indexes(&db.schema).await;
+        for name in ["aside_idx", "new_due_idx", "new_dead_idx", "new_head_idx", "unique_idx"] {
+            let name = format!(" outbox_event_{name} ");
+            assert!(found.iter().any(|index| index.contains(&name)), "{name} is missing: {found:?}");
+        }
+        assert_eq!(db.indexes(&complete).await, before);
+        db.execute(&format!("DROP SCHEMA {complete} CASCADE")).await;
     })
     .await;
 }
@@ -174,14 +229,42 @@ async fn a_column_of_the_same_name_and_another_kind_is_refused() {
         let store = tables_of_version(db, 8).await;
         let event = format!("{}.outbox_event", db.schema);
         db.execute(&insert(db, "waits")).await;
-        for kind in ["integer", "text DEFAULT 'often'"] {
-            db.execute(&format!("ALTER TABLE {event} ADD COLUMN replays {kind}")).await;
+        let kinds = [
+            ("replays", "integer"),
+            ("replays", "text DEFAULT 'often'"),
+            ("failures", "integer"),
+            ("unique_key", "text DEFAULT repeat('x', 256)"),
+            ("delivered_as", "text DEFAULT repeat('x', 301)"),
+        ];
+        for (name, kind) in kinds {
+            db.execute(&format!("ALTER TABLE {event} ADD COLUMN {name} {kind}")).await;
             let error = store.migrate().await.expect_err(kind);
-            assert!(error.to_string().contains("replays"), "{kind}: {error}");
-            store.check().await.expect_err("no version was recorded");
-            db.execute(&format!("ALTER TABLE {event} DROP COLUMN replays")).await;
+            let length = ["unique_key", "delivered_as"].contains(&name).then_some("too long");
+            assert!(error.to_string().contains(length.unwrap_or(name)), "{name} {kind}: {error}");
+            store.check().await.expect_err("the version was not recorded");
+            db.execute(&format!("ALTER TABLE {event} DROP COLUMN {name}")).await;
         }
         store.migrate().await.expect("migrates");
+    })
+    .await;
+}
+
+/// A column that holds nothing yet becomes what a version needs.
+#[tokio::test]
+async fn a_column_of_the_same_name_that_can_be_converted_is() {
+    with_db(async |db| {
+        let store = tables_of_version(db, 8).await;
+        let event = format!("{}.outbox_event", db.schema);
+        let theirs = "ADD failures json NOT NULL, ADD unique_key text NOT NULL, ADD delivered_as integer DEFAULT 1";
+        db.execute(&format!("ALTER TABLE {event} {theirs}")).await;
+        store.migrate().await.expect("migrates");
+        let columns = format!(
+            "SELECT string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod), collname, attnotnull, atthasdef), ', ' ORDER BY attname)
+             FROM pg_attribute LEFT JOIN pg_collation c ON c.oid = attcollation
+             WHERE attrelid = '{event}'::regclass AND attname IN ('failures', 'unique_key', 'delivered_as')"
+        );
+        let ours = "delivered_as character varying(300) default f f, failures jsonb f f, unique_key character varying(255) C f f";
+        assert_eq!(db.text(&columns).await.as_deref(), Some(ours));
     })
     .await;
 }
@@ -244,6 +327,34 @@ async fn writers_go_on_while_indexes_are_built() {
         );
         assert!(before.iter().all(|index| after.contains(index)), "and leaves those of the release before: {after:?}");
         assert!(after.iter().any(|index| index.contains("new_due_idx") && index.contains("aside")), "{after:?}");
+    })
+    .await;
+}
+
+/// A build goes on after its process has gone, and may end well.
+#[tokio::test]
+async fn an_index_that_another_session_still_builds_is_waited_for() {
+    with_db(async |db| {
+        let store = tables_of_version(db, 11).await;
+        let reader = db.pool.get().await.expect("a connection");
+        reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.expect("has a snapshot");
+        let build = "CREATE INDEX CONCURRENTLY outbox_event_aside_idx";
+        let index = format!("SELECT to_regclass('{}.outbox_event_aside_idx')::oid", db.schema);
+        let migrates = async {
+            support::eventually("the build waits", async || waits(db, build).await).await;
+            let built = db.text(&index).await;
+            let commits = async {
+                support::eventually("the migration waits", async || waits(db, "LOCK TABLE").await).await;
+                reader.batch_execute("COMMIT").await.expect("commits");
+            };
+            let (migrated, ()) = join(store.migrate(), commits).await;
+            migrated.expect("migrates");
+            built
+        };
+        let statement = format!("{build} ON {}.outbox_event (seq)", db.schema);
+        let (built, ()) = join(migrates, db.execute(&statement)).await;
+        assert_eq!(db.text(&index).await, built, "it was kept");
+        store.check().await.expect("is complete");
     })
     .await;
 }

@@ -10,12 +10,13 @@ use crate::support::server::Server;
 use crate::support::{self, LEASE, NONE, done, events, fetch, seqs, with_db};
 use deadpool_postgres::{Manager, Pool};
 use pillarbox_core::error::StoreErrorKind;
+use pillarbox_core::event::Envelope;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, Mode, Partitions, Renewal, Share};
 use pillarbox_core::row::Expected;
 use pillarbox_core::store::{BegunAttempt, Fetch, FetchedRow, Heads, Purge, Purgeable, Scope, Store as _, Upkeep as _};
-use pillarbox_core::write::insert;
+use pillarbox_core::write::{Begin, Finish, insert};
 use pillarbox_postgres::{PostgresOptions, PostgresStore};
-use pillarbox_testkit::rows_at;
+use pillarbox_testkit::{drop_after, rows_at};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
@@ -196,6 +197,44 @@ async fn a_whole_life_in_transaction_mode() {
     .await;
 }
 
+/// The statements of users' transactions are not prepared either: on another server connection they would not be known.
+#[tokio::test]
+async fn users_transactions_write_without_prepared_statements() {
+    with_db(async |db| {
+        let bouncer = Bouncer::start_with("ignore_startup_parameters = extra_float_digits\n").await;
+        let store = db.options_at(bouncer.url()).pooler(true).connect().await.expect("connects");
+        store.migrate().await.expect("migrates");
+        let config: tokio_postgres::Config = bouncer.url().parse().expect("valid");
+        let deadpool = Pool::builder(Manager::new(config, NoTls)).max_size(4).build().expect("a pool");
+        let sqlx = sqlx::postgres::PgPoolOptions::new().max_connections(4);
+        let sqlx = sqlx.connect(bouncer.url()).await.expect("connects");
+        let unique = || Envelope::builder("test.unique").unique_key("k").payload_json("{}").build().expect("valid");
+        macro_rules! write {
+            ($begin:expr) => {
+                async {
+                    for _ in 0..10 {
+                        let mut transaction = $begin.await.expect("begins");
+                        insert(&store, &mut transaction, events(1)).await.expect("inserts one");
+                        insert(&store, &mut transaction, events(3)).await.expect("inserts many");
+                        insert(&store, &mut transaction, vec![unique()]).await.expect("inserts one with a key");
+                        Finish::commit(transaction).await.expect("commits");
+                    }
+                }
+            };
+        }
+        let lent = async || {
+            let mut client = deadpool.get().await.expect("connects");
+            write!(client.transaction()).await;
+        };
+        let (pooled, own) = (|| write!(Begin::begin(&deadpool)), || write!(Begin::begin(&sqlx)));
+        tokio::join!(lent(), lent(), pooled(), pooled(), own(), own());
+        assert_eq!(store.counts().await.expect("counts").new, 6 * 10 * 4 + 1);
+        store.close().await;
+        bouncer.stop().await;
+    })
+    .await;
+}
+
 /// A future dropped in a transaction does not leave a server connection inside it for the next client.
 #[tokio::test]
 async fn dropped_calls_free_their_server_connection() {
@@ -204,11 +243,12 @@ async fn dropped_calls_free_their_server_connection() {
         let store = db.options_at(bouncer.url()).pooler(true).connect().await.expect("connects");
         store.migrate().await.expect("migrates");
         let node = support::owner(&store).await;
-        for _ in 0..50 {
-            let wait = Duration::from_micros(support::random() % 2000);
-            let _ = tokio::time::timeout(wait, store.leave(&support::node("other"))).await;
+        let mut dropped = 0;
+        for waits in (0..10).cycle().take(50) {
+            dropped += usize::from(drop_after(waits, store.leave(&support::node("other"))).await.is_none());
             store.renew(&node, LEASE, None, None).await.expect("renews");
         }
+        assert!(dropped > 0, "no call waits");
         bouncer.stop().await;
     })
     .await;

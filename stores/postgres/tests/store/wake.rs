@@ -1,16 +1,21 @@
-//! Rings through the server: between processes, however they name the table, and what becomes of a lost connection.
+//! Notifications through the server: between processes, however they name the table, and what becomes of a lost connection.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test's helpers fail as the test does")]
 
-use crate::support::{Db, eventually, with_db};
-use futures_util::FutureExt as _;
+use crate::support::{Db, eventually, url, with_db};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::store::{Listener, Store, WakeUps};
+use sqlx::postgres::PgListener;
 
-/// The process that listens on this schema's table has these connections.
-async fn listeners(db: &Db) -> String {
-    let oid = db.text(&format!("SELECT '{}.outbox_event'::regclass::oid", db.schema)).await.expect("is there");
-    format!("FROM pg_stat_activity WHERE query = 'LISTEN \"pillarbox_{oid}\"'")
+/// The channel of one of this schema's tables.
+async fn channel(db: &Db, table: &str) -> String {
+    let oid = db.text(&format!("SELECT '{}.{table}'::regclass::oid", db.schema)).await.expect("is there");
+    format!("pillarbox_{oid}")
+}
+
+/// The connections that listen on a channel, and on no other.
+fn listeners(channel: &str) -> String {
+    format!("FROM pg_stat_activity WHERE query = 'LISTEN \"{channel}\"'")
 }
 
 fn wake_ups(store: &dyn Store) -> &dyn WakeUps {
@@ -22,7 +27,7 @@ async fn open(store: &dyn Store) -> Box<dyn Listener> {
 }
 
 #[tokio::test]
-async fn a_ring_reaches_whoever_means_the_same_table() {
+async fn a_notification_reaches_whoever_means_the_same_table() {
     with_db(async |db| {
         let qualified = db.store().await;
         let found_by_path = format!("&options=-c%20search_path%3D{}", db.schema);
@@ -33,15 +38,23 @@ async fn a_ring_reaches_whoever_means_the_same_table() {
 
         let mut ears = [open(&qualified).await, open(&by_path).await];
         let mut deaf = open(&elsewhere).await;
+        let (ours, theirs) = (channel(db, "outbox_event").await, channel(db, "other_event").await);
+        let mut all = PgListener::connect(&url()).await.expect("connects");
+        all.listen_all([&*ours, &*theirs]).await.expect("listens");
         for store in [&qualified, &by_path] {
-            wake_ups(store).notify().await.expect("rings");
+            wake_ups(store).notify().await.expect("notifies");
             for ear in &mut ears {
                 ear.notified().await.expect("hears");
             }
         }
-        assert!(deaf.notified().now_or_never().is_none(), "that was another table's");
-        wake_ups(&elsewhere).notify().await.expect("rings");
+        wake_ups(&elsewhere).notify().await.expect("notifies");
         deaf.notified().await.expect("hears");
+        // They come in the order of their commits.
+        for channel in [&ours, &ours, &theirs] {
+            assert_eq!(all.recv().await.expect("hears").channel(), channel);
+        }
+        let deaf_only = db.text(&format!("SELECT count(*) {}", listeners(&theirs))).await;
+        assert_eq!(deaf_only.as_deref(), Some("1"), "it does not hear of the other table");
     })
     .await;
 }
@@ -51,14 +64,14 @@ async fn a_lost_connection_is_an_error_and_can_be_replaced() {
     with_db(async |db| {
         let store = db.store().await;
         let mut ear = open(&store).await;
-        let listeners = listeners(db).await;
+        let listeners = listeners(&channel(db, "outbox_event").await);
         db.execute(&format!("SELECT pg_terminate_backend(pid) {listeners}")).await;
         let error = ear.notified().await.expect_err("it is lost");
         assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
         ear.notified().await.expect_err("it stays lost");
 
         let mut ear = open(&store).await;
-        wake_ups(&store).notify().await.expect("rings");
+        wake_ups(&store).notify().await.expect("notifies");
         ear.notified().await.expect("hears");
         drop(ear);
         let none = async || db.text(&format!("SELECT count(*) {listeners}")).await.as_deref() == Some("0");

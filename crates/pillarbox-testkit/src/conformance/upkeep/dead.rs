@@ -96,6 +96,27 @@ pub(in crate::conformance) async fn dead_is_narrowed_by_time_and_error_text<H: H
     Ok(())
 }
 
+/// Events that another program has made DEAD, as a predecessor has, are found by the time at which they were written.
+pub(in crate::conformance) async fn dead_takes_the_creation_where_no_end_is_recorded<H: Harness>(
+    db: &Db<H>,
+) -> Outcome {
+    let store = db.store();
+    let seqs = db.write(events(2)?).await?;
+    db.execute(&format!("UPDATE {} SET status = 3, done_at = NULL", db.table("event"))).await?;
+    let all = store.dead(&DeadFilter::new(), 0, 10).await?;
+    assert!(all.iter().all(|dead| dead.dead_at.is_none()), "{all:?}");
+    let written = all.first().ok_or("two rows are DEAD")?.created_at;
+    for (filter, expected) in [
+        (DeadFilter::new().since(written).before(written.plus(HOUR)), seqs),
+        (DeadFilter::new().since(written.plus(HOUR)), vec![]),
+        (DeadFilter::new().before(written), vec![]),
+    ] {
+        assert_eq!(list(db, &filter, 0, 10).await?, expected, "{filter:?}");
+        assert_eq!(store.count_dead(&filter).await?, expected.len() as u64, "{filter:?}");
+    }
+    Ok(())
+}
+
 /// The number is that of the events a list would show.
 pub(in crate::conformance) async fn count_dead_counts_what_dead_lists<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
