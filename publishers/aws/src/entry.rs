@@ -7,8 +7,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::attributes;
 
-/// Bytes of a batch, and so of a message, with its attributes.
-pub(crate) const LARGEST: usize = 256 * 1024;
 /// Characters of a group or of an id that deduplicates.
 const LONGEST_ID: usize = 128;
 
@@ -31,8 +29,8 @@ pub(crate) struct Fifo {
 
 impl Entry {
     /// # Errors
-    /// When the message is too large.
-    pub(crate) fn of(index: usize, message: &Message) -> Result<Self, PublishError> {
+    /// When the message has more than `largest` bytes with its attributes.
+    pub(crate) fn of(index: usize, message: &Message, largest: usize) -> Result<Self, PublishError> {
         let text = std::str::from_utf8(&message.body).ok().filter(|text| attributes::is_text(text));
         let body = match text {
             Some(text) => text.to_owned(),
@@ -43,9 +41,10 @@ impl Entry {
         let attributes = attributes::of(message, text.is_none());
         let beside: usize = attributes.iter().map(|(name, value)| name.len() + "String".len() + value.len()).sum();
         let bytes = body.len() + beside;
-        if bytes > LARGEST {
+        if bytes > largest {
             return Err(PublishError::permanent(format!(
-                "the event has {bytes} bytes with its attributes{}, over the limit of {LARGEST}; make it smaller",
+                "the event has {bytes} bytes with its attributes{}, over the {largest} of `max_message`; make it smaller, or raise \
+                 `max_message` if the service takes more",
                 if text.is_none() { " and in Base64" } else { "" }
             )));
         }
@@ -74,10 +73,12 @@ mod tests {
 
     use super::*;
 
+    const LARGEST: usize = 256 * 1024;
+
     fn entry(target: &str, key: Option<&str>, body: &[u8]) -> Result<Entry, PublishError> {
         let mut message = Message::new(target, EventId::new("id-1").expect("an id"), body.to_vec());
         message.key = key.map(Into::into);
-        Entry::of(0, &message)
+        Entry::of(0, &message, LARGEST)
     }
 
     #[test]
@@ -99,8 +100,10 @@ mod tests {
     fn what_is_too_large_is_never_taken() {
         assert!(entry("q", None, &vec![b'x'; LARGEST - 100]).is_ok());
         let error = entry("q", None, &vec![b'x'; LARGEST]).expect_err("too large").to_string();
-        assert!(error.contains("over the limit of 262144"), "{error}");
+        assert!(error.contains("over the 262144 of `max_message`") && error.contains("raise `max_message`"), "{error}");
         assert!(entry("q", None, &vec![0; 200_000]).expect_err("too large").to_string().contains("in Base64"));
+        let message = Message::new("q", EventId::new("id-1").expect("an id"), vec![b'x'; LARGEST]);
+        assert!(Entry::of(0, &message, 2 * LARGEST).is_ok());
     }
 
     #[test]

@@ -8,6 +8,9 @@ use aws_smithy_types::error::display::DisplayErrorContext;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use pillarbox_core::publisher::{PublishError, Scope};
 
+/// The code of an answer that has none. A proxy gave it, say, and not the service.
+const NO_CODE: &str = "no code";
+
 /// The reason why a call failed, as far as it decides the next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Problem {
@@ -32,7 +35,7 @@ impl Problem {
                 let status = service.raw().status().as_u16();
                 Self::Refusal {
                     status,
-                    code: service.err().code().unwrap_or("no code").to_owned(),
+                    code: service.err().code().unwrap_or(NO_CODE).to_owned(),
                     message: service.err().message().unwrap_or_default().to_owned(),
                     sender_fault: (400..500).contains(&status),
                 }
@@ -61,7 +64,8 @@ impl Problem {
 
     /// True if one message may have spoilt its whole batch.
     pub(crate) fn may_be_of_one(&self) -> bool {
-        matches!(self, Self::Refusal { code, sender_fault: true, .. } if about(code) == About::Message)
+        matches!(self, Self::Refusal { status, code, message, sender_fault: true }
+            if about(*status, code, message) == About::Message)
     }
 
     /// The publish error of this problem, for a message to `target`.
@@ -77,11 +81,19 @@ impl Problem {
                 short(text)
             )),
             Self::Refusal { status, code, message, sender_fault } => {
-                let text = format!("{target}: {code}: {}", short(message));
-                match about(code) {
+                let text = match code.as_str() {
+                    NO_CODE => format!(
+                        "{target}: the answer has status {status} and no code of the service; look at what answers for it, such as a proxy"
+                    ),
+                    code if names_the_topic(code, message) => format!(
+                        "{target}: {code}: {}; correct the topic, or set the `region` in which it is",
+                        short(message)
+                    ),
+                    code => format!("{target}: {code}: {}", short(message)),
+                };
+                match about(*status, code, message) {
                     About::Load => PublishError::unavailable(text),
                     About::Setup => PublishError::misconfigured(text).limited_to(scope(code)),
-                    About::Message if *status == 503 => PublishError::unavailable(text),
                     About::Message if *sender_fault => PublishError::permanent(text),
                     About::Message => PublishError::temporary(text),
                 }
@@ -103,10 +115,19 @@ fn scope(code: &str) -> Scope {
     if CREDENTIALS.iter().any(|part| code.contains(part)) { Scope::Broker } else { Scope::Target }
 }
 
-/// The subject of an error code. Services write the same with prefixes and suffixes of their own.
-fn about(code: &str) -> About {
-    const LOAD: [&str; 6] =
-        ["Throttl", "TooManyRequests", "RequestLimitExceeded", "SlowDown", "ServiceUnavailable", "OverLimit"];
+/// The subject of a refusal. Services write the same code with prefixes and suffixes of their own.
+fn about(status: u16, code: &str, message: &str) -> About {
+    const LOAD: [&str; 9] = [
+        "Throttl",
+        "TooManyRequests",
+        "RequestLimitExceeded",
+        "SlowDown",
+        "ServiceUnavailable",
+        "OverLimit",
+        "RequestTimeout",
+        "RequestExpired",
+        "RequestAborted",
+    ];
     const SETUP: [&str; 16] = [
         "AccessDenied",
         "Authorization",
@@ -126,13 +147,21 @@ fn about(code: &str) -> About {
         "MissingAuthenticationToken",
     ];
     let has = |parts: &[&str]| parts.iter().any(|part| code.contains(part));
-    if has(&LOAD) {
-        About::Load
-    } else if has(&SETUP) {
-        About::Setup
-    } else {
-        About::Message
+    match status {
+        _ if has(&LOAD) => About::Load,
+        _ if has(&SETUP) || names_the_topic(code, message) => About::Setup,
+        503 => About::Load,
+        _ if code != NO_CODE => About::Message,
+        // A proxy's page says nothing about a message, unless that is too large.
+        408 | 429 | 502 | 504 => About::Load,
+        400..=412 | 414..=499 => About::Setup,
+        _ => About::Message,
     }
+}
+
+/// True if SNS refuses the topic: one of another region, or one that it cannot read.
+fn names_the_topic(code: &str, message: &str) -> bool {
+    code.contains("InvalidParameter") && message.contains("TopicArn")
 }
 
 /// The beginning of a text, in one line.
@@ -149,7 +178,7 @@ mod tests {
 
     #[test]
     fn each_refusal_says_whose_fault_it_is() {
-        let cases: [(u16, &str, bool, PublishErrorKind); 19] = [
+        let cases: [(u16, &str, bool, PublishErrorKind); 29] = [
             (0, "InvalidMessageContents", true, Permanent),
             (0, "InternalError", false, Temporary),
             (0, "ThrottlingException", true, Unavailable),
@@ -169,10 +198,30 @@ mod tests {
             (503, "ServiceUnavailable", false, Unavailable),
             (503, "no code", false, Unavailable),
             (500, "InternalFailure", false, Temporary),
+            (408, "RequestTimeoutException", true, Unavailable),
+            (400, "RequestExpired", true, Unavailable),
+            (400, "RequestAborted", true, Unavailable),
+            // The pages of a proxy.
+            (403, "no code", true, Misconfigured),
+            (404, "no code", true, Misconfigured),
+            (408, "no code", true, Unavailable),
+            (429, "no code", true, Unavailable),
+            (413, "no code", true, Permanent),
+            (502, "no code", false, Unavailable),
+            (500, "no code", false, Temporary),
         ];
         for (status, code, sender_fault, kind) in cases {
             let problem = Problem::Refusal { status, code: code.to_owned(), message: String::new(), sender_fault };
             assert_eq!(problem.error("queue").kind(), kind, "{status} {code}");
+        }
+        for (message, kind, may_be_of_one) in [
+            ("Invalid parameter: TopicArn", Misconfigured, false),
+            ("Invalid parameter: TopicArn Reason: An ARN must have at least 6 elements", Misconfigured, false),
+            ("Invalid parameter: Message too long", Permanent, true),
+        ] {
+            let (code, message) = ("InvalidParameter".to_owned(), message.to_owned());
+            let problem = Problem::Refusal { status: 400, code, message, sender_fault: true };
+            assert_eq!((problem.error("topic").kind(), problem.may_be_of_one()), (kind, may_be_of_one), "{problem:?}");
         }
         assert_eq!(Problem::Silence(String::new()).error("q").kind(), Unavailable);
         assert_eq!(Problem::Stranger(String::new()).error("q").kind(), Misconfigured);

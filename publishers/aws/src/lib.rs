@@ -41,8 +41,7 @@ use async_trait::async_trait;
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt};
 
-use entry::Entry;
-use publish::{Courier, Service};
+use publish::Courier;
 use sns::Sns;
 use sqs::Sqs;
 
@@ -73,8 +72,7 @@ macro_rules! publisher {
             }
 
             fn refusal(&self, sample: &Message, is_constant: bool) -> Option<PublishError> {
-                let target = if is_constant { <$service as Service>::accept(&sample.target).err() } else { None };
-                target.or_else(|| Entry::of(0, sample).err())
+                self.0.refusal(sample, is_constant)
             }
 
             async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {

@@ -7,6 +7,9 @@ use pillarbox_core::publisher::Secret;
 use serde::Deserialize;
 use url::Url;
 
+/// The least size that a service has for its largest message.
+const LEAST_MESSAGE: usize = 1024;
+
 /// Options of an [`SnsPublisher`](crate::SnsPublisher) or an [`SqsPublisher`](crate::SqsPublisher).
 ///
 /// `Debug` shows no secret.
@@ -28,6 +31,9 @@ pub struct AwsOptions {
     pub profile: Option<String>,
     /// The number of batches of one call that are under way at once, 1 to 256. Default: 8.
     pub concurrency: usize,
+    /// The bytes of a message with its attributes, and those of a batch, at least 1024. Default: 262144 for SNS, and 1048576 for SQS. A topic
+    /// takes more than its default once its attribute `MaximumMessageSize` says so.
+    pub max_message: Option<usize>,
     /// The limit of one call, connecting and looking for credentials included. Default: 10 s.
     #[serde(deserialize_with = "timeout::read")]
     pub timeout: Duration,
@@ -47,6 +53,7 @@ impl Default for AwsOptions {
             session_token: None,
             profile: None,
             concurrency: 8,
+            max_message: None,
             timeout: timeout::default(),
             plaintext: false,
             ca_file: None,
@@ -58,6 +65,9 @@ impl AwsOptions {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if !(1..=256).contains(&self.concurrency) {
             return Err(ConfigError::new("concurrency", format!("is {}", self.concurrency), "set 1 to 256"));
+        }
+        if let Some(bytes) = self.max_message.filter(|bytes| *bytes < LEAST_MESSAGE) {
+            return Err(ConfigError::new("max_message", format!("is {bytes}"), "set 1024 or more, or remove it"));
         }
         timeout::check(self.timeout, &timeout::RANGE)?;
         let pairs = [
@@ -104,6 +114,7 @@ mod tests {
         };
         for (json, problem) in [
             (r#"{"concurrency":0}"#, "`concurrency` is 0"),
+            (r#"{"max_message":1023}"#, "`max_message` is 1023"),
             (r#"{"timeout":"0s"}"#, "`timeout` is 0s"),
             (r#"{"access_key_id":"A"}"#, "`access_key_id` has no `secret_access_key`"),
             (r#"{"secret_access_key":"hunter2"}"#, "`secret_access_key` has no `access_key_id`"),

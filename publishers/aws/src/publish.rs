@@ -23,11 +23,19 @@ use crate::rounds;
 pub(crate) trait Service: fmt::Debug + Send + Sync + Sized + 'static {
     const KIND: &'static str;
     const TARGETS: TargetSyntax;
+    /// The bytes of a batch, and so of a message with its attributes, where the options do not say it.
+    const LARGEST: usize;
 
     fn new(config: &SdkConfig) -> Self;
 
     /// Accepts what can be a target.
     fn accept(target: &str) -> Result<(), PublishError>;
+
+    /// The reason why this constant target can never be sent to with these options.
+    fn refusal(target: &str, options: &AwsOptions) -> Option<PublishError> {
+        let _ = options;
+        Self::accept(target).err()
+    }
 
     /// Sends one batch; what is not in the outcomes was not answered.
     fn send(&self, target: &str, entries: &[Entry]) -> impl Future<Output = Result<Outcomes, Problem>> + Send;
@@ -68,6 +76,16 @@ impl<S: Service> Courier<S> {
         })
     }
 
+    /// The reason why no message like this one can ever be sent.
+    pub(crate) fn refusal(&self, sample: &Message, is_constant: bool) -> Option<PublishError> {
+        let target = if is_constant { S::refusal(&sample.target, &self.options) } else { None };
+        target.or_else(|| Entry::of(0, sample, self.largest()).err())
+    }
+
+    fn largest(&self) -> usize {
+        self.options.max_message.unwrap_or(S::LARGEST)
+    }
+
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }
@@ -102,18 +120,18 @@ impl<S: Service> Courier<S> {
         if let Err(error) = self.open() {
             return vec![Err(error); messages.len()];
         }
-        let deadline = Instant::now() + self.options.timeout;
+        let (deadline, largest) = (Instant::now() + self.options.timeout, self.largest());
         let mut receipts: Vec<Receipt> = vec![Err(late()); messages.len()];
         let mut of_target: HashMap<Arc<str>, Vec<Entry>> = HashMap::new();
         for (index, message) in messages.iter().enumerate() {
-            match S::accept(&message.target).and_then(|()| Entry::of(index, message)) {
+            match S::accept(&message.target).and_then(|()| Entry::of(index, message, largest)) {
                 Ok(entry) => of_target.entry(Arc::clone(&message.target)).or_default().push(entry),
                 Err(error) => receipts[index] = Err(error),
             }
         }
         let Ok(service) = timeout_at(deadline, self.service()).await else { return receipts };
         // What is bounded is the batches under way, whatever targets they go to.
-        let call = Call { service, deadline, room: Semaphore::new(self.options.concurrency) };
+        let call = Call { service, deadline, largest, room: Semaphore::new(self.options.concurrency) };
         let sent: Vec<Receipts> = stream::iter(of_target)
             .map(|(target, entries)| call.send(target, entries))
             .buffer_unordered(256)
@@ -131,6 +149,8 @@ impl<S: Service> Courier<S> {
 struct Call<'a, S> {
     service: &'a S,
     deadline: Instant,
+    /// The bytes of a batch.
+    largest: usize,
     room: Semaphore,
 }
 
@@ -139,7 +159,7 @@ impl<S: Service> Call<'_, S> {
     async fn send(&self, target: Arc<str>, entries: Vec<Entry>) -> Receipts {
         let mut ended: HashSet<String> = HashSet::new();
         let mut receipts = Receipts::new();
-        for round in rounds::of(entries) {
+        for round in rounds::of(entries, self.largest) {
             let mut groups = HashMap::new();
             let mut batches = Vec::with_capacity(round.len());
             for mut batch in round {

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use crate::entry::{Entry, LARGEST};
+use crate::entry::Entry;
 
 /// Messages of a batch.
 const MOST: usize = 10;
 
 /// Batches, in rounds. All batches of a round may be under way at once; a round waits for the one before. Only FIFO has more than
-/// one round: no two messages of a group are in the same, since a service may take the second and refuse the first.
-pub(crate) fn of(entries: Vec<Entry>) -> Vec<Vec<Vec<Entry>>> {
+/// one round: no two messages of a group are in the same, since a service may take the second and refuse the first. A batch has
+/// `largest` bytes at most, but for a single larger message.
+pub(crate) fn of(entries: Vec<Entry>, largest: usize) -> Vec<Vec<Vec<Entry>>> {
     let mut rounds: Vec<Vec<Vec<Entry>>> = Vec::new();
     let mut next_of: HashMap<String, usize> = HashMap::new();
     for entry in entries {
@@ -26,15 +27,15 @@ pub(crate) fn of(entries: Vec<Entry>) -> Vec<Vec<Vec<Entry>>> {
             rounds.push(Vec::new());
         }
         if let Some(batches) = rounds.get_mut(round) {
-            add(batches, entry);
+            add(batches, entry, largest);
         }
     }
     rounds
 }
 
-fn add(batches: &mut Vec<Vec<Entry>>, entry: Entry) {
+fn add(batches: &mut Vec<Vec<Entry>>, entry: Entry, largest: usize) {
     match batches.last_mut() {
-        Some(last) if last.len() < MOST && last.iter().map(|one| one.bytes).sum::<usize>() + entry.bytes <= LARGEST => {
+        Some(last) if last.len() < MOST && last.iter().map(|one| one.bytes).sum::<usize>() + entry.bytes <= largest => {
             last.push(entry);
         }
         _ => batches.push(vec![entry]),
@@ -51,9 +52,11 @@ mod tests {
         Entry { index, body: String::new(), attributes: Vec::new(), fifo, bytes }
     }
 
+    const LARGEST: usize = 262_144;
+
     fn shape(entries: Vec<Entry>) -> Vec<Vec<Vec<usize>>> {
         let numbers = |batch: Vec<Entry>| batch.into_iter().map(|entry| entry.index).collect();
-        of(entries).into_iter().map(|round| round.into_iter().map(numbers).collect()).collect()
+        of(entries, LARGEST).into_iter().map(|round| round.into_iter().map(numbers).collect()).collect()
     }
 
     #[test]

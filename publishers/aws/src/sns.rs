@@ -5,6 +5,7 @@ use pillarbox_core::publisher::{PublishError, TargetSyntax};
 
 use crate::entry::Entry;
 use crate::error::Problem;
+use crate::options::AwsOptions;
 use crate::publish::{Outcomes, Service, position};
 
 /// Topics of SNS.
@@ -16,6 +17,7 @@ pub(crate) struct Sns {
 impl Service for Sns {
     const KIND: &'static str = "sns";
     const TARGETS: TargetSyntax = TargetSyntax::Parts(&[':']);
+    const LARGEST: usize = 256 * 1024;
 
     fn new(config: &SdkConfig) -> Self {
         Self { client: Client::new(config) }
@@ -32,6 +34,18 @@ impl Service for Sns {
         }
         Err(PublishError::permanent(format!(
             "the target {target:?} is no ARN of a topic; write arn:aws:sns:REGION:ACCOUNT:NAME"
+        )))
+    }
+
+    /// Amazon's own endpoints know the topics of their region alone; others may know more.
+    fn refusal(target: &str, options: &AwsOptions) -> Option<PublishError> {
+        if let Err(error) = Self::accept(target) {
+            return Some(error);
+        }
+        let region = options.region.as_deref().filter(|_| options.endpoint_url.is_none())?;
+        let of_target = target.split(':').nth(3).filter(|of_target| *of_target != region)?;
+        Some(PublishError::permanent(format!(
+            "the target {target:?} is a topic of the region {of_target:?}, and the option `region` says {region:?}; change one of them"
         )))
     }
 
@@ -63,4 +77,25 @@ fn request(entry: &Entry) -> Result<PublishBatchRequestEntry, Problem> {
         request = request.message_attributes(name, value.map_err(Problem::impossible)?);
     }
     request.build().map_err(Problem::impossible)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_topic_of_another_region_is_refused() {
+        let refusal = |region: Option<&str>, endpoint: Option<&str>, target: &str| {
+            let mut options = AwsOptions::default();
+            (options.region, options.endpoint_url) = (region.map(str::to_owned), endpoint.map(Into::into));
+            Sns::refusal(target, &options).map(|error| error.to_string())
+        };
+        let topic = "arn:aws:sns:us-east-1:123456789012:orders";
+        let told = refusal(Some("eu-central-1"), None, topic).expect("another region");
+        assert!(told.contains("\"us-east-1\"") && told.contains("`region` says \"eu-central-1\""), "{told}");
+        assert_eq!(refusal(Some("us-east-1"), None, topic), None);
+        assert_eq!(refusal(None, None, topic), None, "the environment's is not known yet");
+        assert_eq!(refusal(Some("eu-central-1"), Some("http://localhost:4566"), topic), None);
+        assert!(refusal(None, None, "orders").is_some_and(|error| error.contains("no ARN")));
+    }
 }

@@ -23,6 +23,7 @@ pub(crate) struct Sqs {
 impl Service for Sqs {
     const KIND: &'static str = "sqs";
     const TARGETS: TargetSyntax = TargetSyntax::Parts(&['/']);
+    const LARGEST: usize = 1024 * 1024;
 
     fn new(config: &SdkConfig) -> Self {
         Self { client: Client::new(config), urls: Mutex::default() }

@@ -53,7 +53,7 @@ impl PublisherHarness for Sqs {
     }
 
     fn oversize(&self) -> Option<usize> {
-        Some(300_000)
+        Some(1_100_000)
     }
 
     async fn arrived(&self, target: &str, _least: usize) -> Result<Vec<Arrived>, BoxError> {

@@ -1,4 +1,5 @@
 use std::error::Error;
+use std::time::Duration;
 
 use async_nats::jetstream::ErrorCode as Code;
 use async_nats::jetstream::context::{GetStreamByNameError, PublishErrorKind, RequestError, RequestErrorKind};
@@ -8,6 +9,9 @@ use pillarbox_core::publisher::{PublishError, Scope};
 
 use crate::refusals::Refusal;
 use crate::servers::{Login, Servers};
+
+/// The time after which a message is tried again of which a stream knows no more than the id.
+const IN_PROCESS: Duration = Duration::from_secs(3);
 
 /// A failure as the client reports it, with the object that it is about.
 #[derive(Debug)]
@@ -20,6 +24,8 @@ pub(crate) enum Failure<'a> {
     Refused(Refusal, &'a str),
     /// A confirmation came for this subject that is no stream's.
     Stranger(&'a str),
+    /// A stream has answered for this subject that it has seen the message, and has stored none.
+    NotStored(&'a str),
     /// No stream takes this subject.
     NoStream(&'a str),
     /// It was not answered which stream takes a subject.
@@ -44,6 +50,7 @@ pub(crate) fn sort(failure: &Failure<'_>) -> PublishError {
             "what answers for the subject `{subject}` is no stream; keep other programs from replying on it"
         ))
         .limited_to(Scope::Target),
+        Failure::NotStored(subject) => in_process(format!("the stream of `{subject}` has not stored it yet")),
         Failure::NoStream(subject) => PublishError::misconfigured(format!(
             "no stream takes the subject `{subject}`; make one: nats stream add NAME --subjects '{subject}'"
         ))
@@ -131,10 +138,16 @@ fn answered(error: &jetstream::Error, subject: Option<&str>) -> PublishError {
         Code::STREAM_MESSAGE_EXCEEDS_MAXIMUM | Code::STREAM_HEADER_EXCEEDS_MAXIMUM => PublishError::permanent(text),
         // Full, without a leader, on the way to another server: 503 is what the server says for "not now".
         Code::STREAM_STORE_FAILED => PublishError::unavailable(text).limited_to(Scope::Target),
-        Code::ACCOUNT_RESOURCES_EXCEEDED => PublishError::unavailable(text),
+        Code::ACCOUNT_RESOURCES_EXCEEDED | Code::STREAM_TOO_MANY_REQUESTS => PublishError::unavailable(text),
+        Code::STREAM_DUPLICATE_MESSAGE_CONFLICT => in_process(text),
         _ if error.code() >= 500 => PublishError::unavailable(text),
         _ => PublishError::temporary(text),
     }
+}
+
+/// An earlier try of the message is being stored, or was lost with its leader: then the stream takes it again once it has forgotten the id.
+fn in_process(text: String) -> PublishError {
+    PublishError::unavailable(text).limited_to(Scope::Message).retry_after(IN_PROCESS)
 }
 
 fn off() -> PublishError {
@@ -225,6 +238,8 @@ mod tests {
             (said(400, 10002), Unavailable, "what it says"),
             (said(503, 10023), Unavailable, "what it says"),
             (said(500, 10118), Unavailable, "what it says"),
+            (said(409, 10158), Unavailable, "what it says"),
+            (said(429, 10167), Unavailable, "what it says"),
             (said(503, 10076), Misconfigured, "not enabled"),
             (said(503, 10039), Misconfigured, "not enabled"),
             (said(400, 10060), Misconfigured, "`expected_stream`"),
@@ -237,6 +252,19 @@ mod tests {
             let sorted = sort(&Failure::Publish(&error, "orders"));
             assert_eq!(sorted.kind(), kind, "{error:?}");
             assert!(sorted.to_string().contains(text), "{sorted}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_in_process_waits_alone() {
+        let conflict = jetstream::context::PublishError::with_source(PublishErrorKind::Other, answer(409, 10158));
+        for failure in [Failure::Publish(&conflict, "orders"), Failure::NotStored("orders")] {
+            let sorted = sort(&failure);
+            assert_eq!(
+                (sorted.kind(), sorted.scope(), sorted.delay()),
+                (Unavailable, Scope::Message, Some(IN_PROCESS)),
+                "{failure:?}"
+            );
         }
     }
 

@@ -122,8 +122,10 @@ impl Portion<'_> {
             // The confirmation first: mostly it is there, and then there is nothing else to ask for.
             biased;
             answer = ack.into_future() => match answer {
-                Ok(ack) if !ack.stream.is_empty() => Ok(Some(format!("{}/{}", ack.stream, ack.sequence))),
-                Ok(_) => Err(sort(&Failure::Stranger(subject))),
+                Ok(ack) if ack.stream.is_empty() => Err(sort(&Failure::Stranger(subject))),
+                // Servers from before September 2024 may never store it: they know its id alone.
+                Ok(ack) if ack.sequence == 0 => Err(sort(&Failure::NotStored(subject))),
+                Ok(ack) => Ok(Some(format!("{}/{}", ack.stream, ack.sequence))),
                 Err(failure) => Err(sort(&Failure::Publish(&failure, subject))),
             },
             refusal = self.connection.refusals.wait(subject, self.since) => Err(sort(&Failure::Refused(refusal, subject))),

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pillarbox_connect::batches;
-use pillarbox_core::publisher::{Linked, Message, PublishError, Receipt};
+use pillarbox_core::publisher::{Linked, Message, PublishError, Receipt, Scope};
 use tokio::time::{Instant, timeout_at};
 
 use crate::blame::blame;
@@ -202,5 +202,6 @@ fn size(message: &Message) -> usize {
 }
 
 fn nacked(target: &str) -> PublishError {
-    PublishError::temporary(format!("{target}: the broker did not take it, as when a queue is full and refuses more"))
+    let text = format!("{target}: the broker did not take it, as when a queue is full and refuses more");
+    PublishError::unavailable(text).limited_to(Scope::Target)
 }

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt, Scope};
 
-use super::answer::{refusal, verdict};
+use super::answer::verdict;
 use crate::guard::{CallResult, Part, Parts};
+
+/// The receipt of a server that is there, whatever its target says.
+static TAKEN: Receipt = Ok(None);
 
 /// The conclusions from a call about the destination as a whole, and about its parts.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -35,30 +38,36 @@ pub(super) fn findings(parts: &[Option<Parts>], receipts: &[Receipt]) -> Finding
         Err(error) => parts.is_none() || blames(error, Scope::Broker),
     };
     let whole = verdict(both().filter(of_whole).map(|(_, receipt)| receipt));
-    let mut by_target: HashMap<&Part, Vec<&Receipt>> = HashMap::new();
-    let mut by_server: HashMap<&Part, CallResult> = HashMap::new();
+    let mut by_part: HashMap<&Part, Vec<&Receipt>> = HashMap::new();
     for (parts, receipt) in both().filter_map(|(parts, receipt)| Some((parts.as_ref()?, receipt))) {
         let error = receipt.as_ref().err();
         let about_nothing = error.is_some_and(|error| blames(error, Scope::Broker) || error.scope() == Scope::Message);
         if about_nothing {
             continue;
         }
-        let of_server = error.filter(|error| blames(error, Scope::Server));
+        let is_of_server = error.is_some_and(|error| blames(error, Scope::Server));
         if let Some(server) = &parts.server {
-            match of_server {
-                // A message that will never be taken may not have been sent; any other answer shows that the server is there.
-                None if error.is_some_and(|error| error.kind() == PublishErrorKind::Permanent) => {}
-                None => drop(by_server.insert(server, CallResult::Well)),
-                Some(error) => drop(by_server.entry(server).or_insert_with(|| refusal(error))),
+            // A message that will never be taken may not have been sent; any other answer shows that the server is there.
+            if error.is_none_or(|error| error.kind() != PublishErrorKind::Permanent) {
+                by_part.entry(server).or_default().push(if is_of_server { receipt } else { &TAKEN });
             }
         }
-        if of_server.is_none() || parts.server.is_none() {
-            by_target.entry(&parts.target).or_default().push(receipt);
+        if !is_of_server || parts.server.is_none() {
+            by_part.entry(&parts.target).or_default().push(receipt);
         }
     }
-    let targets = by_target.into_iter().filter_map(|(part, receipts)| Some((part.clone(), verdict(receipts)?)));
-    let servers = by_server.into_iter().map(|(part, called)| (part.clone(), called));
-    Findings { whole, parts: servers.chain(targets).collect() }
+    let parts = by_part.into_iter().filter_map(|(part, receipts)| Some((part.clone(), verdict(receipts)?)));
+    Findings { whole, parts: parts.collect() }
+}
+
+/// The part of the destination that does not take a message, by its error; `None` for the whole.
+pub(super) fn part_of<'a>(error: &PublishError, parts: Option<&'a Parts>) -> Option<&'a Part> {
+    let parts = parts?;
+    match error.scope() {
+        Scope::Server => Some(parts.server.as_ref().unwrap_or(&parts.target)),
+        Scope::Target | Scope::Message => Some(&parts.target),
+        Scope::Broker => None,
+    }
 }
 
 fn blames(error: &PublishError, scope: Scope) -> bool {
@@ -70,13 +79,15 @@ fn blames(error: &PublishError, scope: Scope) -> bool {
 pub(super) fn escalated(findings: &Findings, is_new: bool) -> Option<CallResult> {
     let problem = findings.parts.iter().find_map(|(_, called)| match called {
         CallResult::Refused { problem, .. } | CallResult::Declined { problem } => Some(Arc::clone(problem)),
-        CallResult::Well | CallResult::Answered => None,
+        CallResult::Well | CallResult::Answered | CallResult::Asked { .. } => None,
     });
     problem.filter(|_| is_new).map(|problem| CallResult::Declined { problem })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn at(target: &str) -> Option<Parts> {
@@ -118,6 +129,33 @@ mod tests {
         assert!(parts.contains(&r#"Target("a/1") Declined { problem: "500" }"#.to_owned()), "{parts:?}");
         assert_eq!(found(vec![("a/1", cut()), ("a/2", busy())]).0, Some(refused("cut")));
         assert_eq!(found(vec![("a/1", behind())]), (None, vec![]));
+    }
+
+    #[test]
+    fn a_part_that_asks_for_a_pause_gets_it_though_it_takes_others() {
+        let after = Duration::from_secs(7);
+        let asks = |scope| Err(PublishError::unavailable("slow").limited_to(scope).retry_after(after));
+        for (scope, shown) in [(Scope::Server, "Server(\"a\")"), (Scope::Target, "Target(\"a/1\")")] {
+            let (whole, parts) = found(vec![("a/1", Ok(None)), ("a/1", asks(scope)), ("a/2", Ok(None))]);
+            assert_eq!(whole, Some(CallResult::Well));
+            let expected = format!("{shown} Asked {{ problem: \"slow\", after: 7s }}");
+            assert!(parts.contains(&expected) && parts.len() == 3, "{parts:?}");
+            assert_eq!(parts.iter().filter(|part| part.ends_with("Well")).count(), 2, "{parts:?}");
+        }
+        let (whole, _) = found(vec![("a/1", Ok(None)), ("a/2", asks(Scope::Broker))]);
+        assert_eq!(whole, Some(CallResult::Asked { problem: "slow".into(), after }));
+    }
+
+    #[test]
+    fn trouble_is_that_of_the_part_which_the_error_names() {
+        let (with, without) = (at("a/1").expect("parts"), Parts { server: None, target: Part::Target("1".into()) });
+        let of = |scope, parts| part_of(&PublishError::unavailable("").limited_to(scope), Some(parts)).cloned();
+        assert_eq!(of(Scope::Broker, &with), None);
+        assert_eq!(
+            (of(Scope::Server, &with), of(Scope::Server, &without)),
+            (with.server.clone(), Some(without.target.clone()))
+        );
+        assert_eq!(of(Scope::Target, &with), Some(with.target.clone()));
     }
 
     #[test]

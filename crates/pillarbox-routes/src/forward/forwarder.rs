@@ -8,18 +8,18 @@ use pillarbox_core::clock::Random;
 use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome};
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::plants;
-use pillarbox_core::publisher::{Message, PublishError, Receipt};
+use pillarbox_core::publisher::{Message, PublishError, PublishErrorKind, Receipt, Scope};
 use pillarbox_core::store::NO_ROUTE;
 use pillarbox_engine::run::TypePause;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::answer::Answer;
-use super::findings::{Findings, escalated, findings};
+use super::findings::{Findings, escalated, findings, part_of};
 use super::message_span::MessageSpan;
 use super::prepared::Prepared;
 use super::{RouteStatus, answer};
-use crate::guard::{Admission, CallResult, Part, Transition};
+use crate::guard::{Admission, CallResult, Part, Parts, Transition};
 use crate::route::{Built, RouteRuntime, Sink, Unrouted};
 
 /// The time that a batch may wait for its turn under the limits of its route. Beyond it the batch is put off, which counts no attempt: it
@@ -298,12 +298,11 @@ impl Inner {
         let misses = plants::is("receipts_out_of_step");
         for waiting in answers.iter_mut().filter(|answer| answer.is_none() || misses) {
             let (event, (receipt, parts)) = (sent.next(), receipts.next().unwrap_or_else(|| (no_receipt(), None)));
-            let own = parts.filter(|_| receipt.is_err()).and_then(|parts| sink.targets.lock().paused_until(&parts));
-            let pause = paused.max(own).map(|until| self.spread(until.saturating_duration_since(now)));
-            if let (None, Some(event)) = (pause, event) {
+            let delay = receipt.as_ref().err().and_then(|error| self.delay(sink, error, parts.as_ref(), paused, now));
+            if let (None, Some(event)) = (delay, event) {
                 sink.stranded.tell(runtime, sink, event, &receipt);
             }
-            *waiting = Some(answer(&runtime.name, receipt, pause));
+            *waiting = Some(answer(&runtime.name, receipt, delay));
         }
         complete(answers, || answer(&runtime.name, no_receipt(), None))
     }
@@ -434,6 +433,32 @@ impl Inner {
         self.type_pause.resume(types.known.keys().map(|held| &**held));
         drop(types);
         runtime.meters.paused.set(0.0);
+    }
+
+    /// The time that an event stays away whose destination did not take it: for the pause of its route, which ends at `paused`, or of its
+    /// target. Without any the destination takes others, and what is unavailable is put off for longer each time.
+    fn delay(
+        &self,
+        sink: &Sink,
+        error: &PublishError,
+        parts: Option<&Parts>,
+        paused: Option<Instant>,
+        now: Instant,
+    ) -> Option<Duration> {
+        let own = parts.and_then(|parts| sink.targets.lock().paused_until(parts));
+        if let Some(until) = paused.max(own) {
+            return Some(self.spread(until.saturating_duration_since(now)));
+        }
+        match (error.kind(), error.scope()) {
+            // It waits for another message, and nothing is known about its destination.
+            (PublishErrorKind::Unavailable, Scope::Message) => Some(sink.backoffs.lock().shortest()),
+            (PublishErrorKind::Unavailable, _) => {
+                let delay = sink.backoffs.lock().delay(part_of(error, parts), now);
+                // Over half of it, so that a destination which takes some at a time is not asked for all at once.
+                Some(delay.mul_f64(0.5 + self.random.next_f64() / 2.0))
+            }
+            _ => None,
+        }
     }
 
     /// Puts an event off until its route, or its target, may go on, without an attempt.

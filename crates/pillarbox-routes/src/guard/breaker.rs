@@ -5,9 +5,9 @@ use tokio::time::Instant;
 
 /// The conditions under which a route is paused, and the length of its pauses.
 ///
-/// A route is paused as soon as its destination cannot be reached, does not answer in time or refuses everything, and after
-/// `failures` calls in a row of which no message was taken. Then nothing is sent but, at the end of each pause, one batch, to
-/// see whether it is taken again. Pauses begin with `pause` and double up to `max_pause`.
+/// A route is paused as soon as its destination cannot be reached, does not answer in time, refuses everything or asks for a
+/// pause, and after `failures` calls in a row of which no message was taken. Then nothing is sent but, at the end of each pause,
+/// one batch, to see whether it is taken again. Pauses begin with `pause` and double up to `max_pause`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Breaker {
     /// Calls in a row that fail, all of whose messages the destination declined one by one. Default: 5.
@@ -67,6 +67,8 @@ pub(crate) enum CallResult {
     Declined { problem: Arc<str> },
     /// The destination is to blame, which may have said when to come back.
     Refused { problem: Arc<str>, after: Option<Duration> },
+    /// The destination took messages, and asks for a pause before the next ones.
+    Asked { problem: Arc<str>, after: Duration },
 }
 
 /// The change of a breaker's state.
@@ -158,8 +160,10 @@ impl Circuit {
                 *failures += 1;
                 Transition::None
             }
-            (_, CallResult::Declined { problem }) => self.pause(now, problem, None),
-            (_, CallResult::Refused { problem, after }) => self.pause(now, problem, after),
+            (_, CallResult::Declined { problem }) => self.pause(now, problem, self.longer(), None),
+            (_, CallResult::Refused { problem, after }) => self.pause(now, problem, self.longer(), after),
+            // It takes messages: its pauses do not grow.
+            (_, CallResult::Asked { problem, after }) => self.pause(now, problem, self.breaker.pause, Some(after)),
         }
     }
 
@@ -170,12 +174,16 @@ impl Circuit {
         }
     }
 
-    fn pause(&mut self, now: Instant, problem: Arc<str>, after: Option<Duration>) -> Transition {
+    /// The pause that follows the last one.
+    fn longer(&self) -> Duration {
         let last = match &self.state {
             State::Closed { pause, .. } => *pause,
             State::Open { pause, .. } => Some(*pause),
         };
-        let pause = last.map_or(self.breaker.pause, |last| last.saturating_mul(2)).min(self.breaker.max_pause);
+        last.map_or(self.breaker.pause, |last| last.saturating_mul(2)).min(self.breaker.max_pause)
+    }
+
+    fn pause(&mut self, now: Instant, problem: Arc<str>, pause: Duration, after: Option<Duration>) -> Transition {
         // What the destination asks for holds, within an hour.
         let asked = after.unwrap_or_default().min(Duration::from_secs(3600));
         let length = pause.max(asked);
@@ -275,6 +283,23 @@ mod tests {
         assert_eq!(circuit.ended(start, refused(Some(60))), Transition::Paused { pause: seconds(60) });
         assert!(matches!(circuit.admit(start + seconds(59)), Admission::Wait { .. }));
         assert_eq!(circuit.admit(start + seconds(60)), Admission::Probe);
+    }
+
+    #[test]
+    fn a_destination_that_takes_messages_and_asks_for_a_pause_is_left_alone_for_no_longer() {
+        let asked = |after| CallResult::Asked { problem: "slow down".into(), after: seconds(after) };
+        let (mut now, mut circuit) = (Instant::now(), Circuit::new(BREAKER));
+        assert_eq!(circuit.ended(now, asked(2)), Transition::Paused { pause: seconds(2) });
+        for (asks, pause) in [(2, 2), (2, 2), (0, 1), (7200, 3600)] {
+            now = circuit.paused().expect("paused").0;
+            assert_eq!(circuit.admit(now), Admission::Probe);
+            assert_eq!(circuit.ended(now, asked(asks)), Transition::None);
+            assert_eq!(circuit.paused().map(|(until, _)| until), Some(now + seconds(pause)), "{asks}");
+        }
+        now += seconds(3600);
+        assert_eq!(circuit.admit(now), Admission::Probe);
+        circuit.ended(now, refused(None));
+        assert_eq!(circuit.paused().map(|(until, _)| until), Some(now + seconds(2)), "they grow from the first one");
     }
 
     #[test]

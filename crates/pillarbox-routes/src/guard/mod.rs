@@ -1,9 +1,11 @@
 //! Keeps a destination in trouble from affecting others.
 
+mod backoffs;
 mod breaker;
 mod limits;
 mod targets;
 
+pub(crate) use backoffs::Backoffs;
 pub use breaker::Breaker;
 pub(crate) use breaker::{Admission, CallResult, Circuit, Transition};
 pub(crate) use limits::Limits;

@@ -8,7 +8,7 @@ use pillarbox_engine::run::TypePause;
 
 use super::{Route, RouteError, RouteRuntime, Sink};
 use crate::forward::{Forwarder, Stranded};
-use crate::guard::{Circuit, Limits, Targets};
+use crate::guard::{Backoffs, Circuit, Limits, Targets};
 use crate::observe::{self, Meters, PREFIX};
 use crate::shape::{HeaderRules, Template};
 
@@ -202,6 +202,7 @@ impl Checked {
             limits: Limits::new(route.concurrency, route.rate),
             circuit: Mutex::new(Circuit::new(route.breaker)),
             targets: Mutex::new(Targets::new(route.breaker)),
+            backoffs: Mutex::new(Backoffs::new(route.breaker)),
             types: Mutex::default(),
             by_hand: Mutex::default(),
             stranded: Stranded::default(),

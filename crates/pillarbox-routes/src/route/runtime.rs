@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::rule::Remake;
 use crate::forward::Stranded;
-use crate::guard::{Circuit, Limits, Part, Parts, Targets};
+use crate::guard::{Backoffs, Circuit, Limits, Part, Parts, Targets};
 use crate::observe::Meters;
 use crate::select::{Predicate, Selector};
 use crate::shape::{Format, HeaderRules, Outline, Template};
@@ -38,6 +38,8 @@ pub(crate) struct Sink {
     pub(crate) circuit: Mutex<Circuit>,
     /// The targets and servers in trouble, where the target depends on the event.
     pub(crate) targets: Mutex<Targets>,
+    /// The delays of events that were not taken while others were.
+    pub(crate) backoffs: Mutex<Backoffs>,
     pub(crate) types: Mutex<Types>,
     /// The reason, while an operator has it paused.
     pub(crate) by_hand: Mutex<Option<Arc<str>>>,

@@ -4,6 +4,7 @@ mod by_hand;
 mod limits;
 mod metrics;
 mod order;
+mod partly;
 mod routing;
 mod start;
 mod targets;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
@@ -16,8 +17,22 @@ use pillarbox_memory::MemoryStore;
 use pillarbox_routes::{Breaker, Route, Routes};
 use pillarbox_testkit::{Answer, MemoryPublisher};
 
-/// The broker of a route with these limits comes and goes, and an operator pauses the route now and then if `by_hand`.
-async fn keys_stay_in_order(limits: impl FnOnce(Route) -> Route, by_hand: bool) {
+/// A broker that is away.
+fn away(publisher: &MemoryPublisher) {
+    publisher.answer(Answer::Fail(PublishError::unavailable("away")));
+}
+
+/// A broker that takes two of three messages.
+fn partly_away(publisher: &MemoryPublisher) {
+    let sent = AtomicUsize::new(0);
+    publisher.answer_each(move |_| match sent.fetch_add(1, Ordering::Relaxed) % 3 {
+        0 => Answer::Fail(PublishError::unavailable("away")),
+        _ => Answer::Confirm,
+    });
+}
+
+/// The broker of a route with these limits comes and goes, by `go`, and an operator pauses the route now and then if `by_hand`.
+async fn keys_stay_in_order(limits: impl FnOnce(Route) -> Route, go: fn(&MemoryPublisher), by_hand: bool) {
     const KEYS: usize = 300;
     const EACH: usize = 8;
     let publisher = MemoryPublisher::new();
@@ -55,7 +70,7 @@ async fn keys_stay_in_order(limits: impl FnOnce(Route) -> Route, by_hand: bool) 
                 tokio::time::sleep(ms(20)).await;
                 assert!(forwarder.resume("all"));
             }
-            publisher.answer(Answer::Fail(PublishError::unavailable("away")));
+            go(&publisher);
             tokio::time::sleep(ms(3 + step % 11)).await;
             publisher.answer(Answer::Confirm);
             tokio::time::sleep(ms(1 + step % 5)).await;
@@ -76,12 +91,17 @@ async fn keys_stay_in_order(limits: impl FnOnce(Route) -> Route, by_hand: bool) 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_of_a_key_that_take_one_route_stay_in_order_through_pauses() {
-    keys_stay_in_order(|route| route, false).await;
+    keys_stay_in_order(|route| route, away, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_of_a_key_stay_in_order_where_calls_are_taken_in_part() {
+    keys_stay_in_order(|route| route, partly_away, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_of_a_key_stay_in_order_where_batches_wait_for_limits_while_their_route_is_paused() {
-    keys_stay_in_order(|route| route.concurrency(1).rate(4000), true).await;
+    keys_stay_in_order(|route| route.concurrency(1).rate(4000), away, true).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

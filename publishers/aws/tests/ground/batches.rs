@@ -87,9 +87,10 @@ async fn a_spoilt_batch_is_sent_one_by_one() {
 #[tokio::test]
 async fn batches_keep_to_the_limits() {
     for (service, publisher, target) in both().await {
+        let large = if target.starts_with("arn:") { 100_000 } else { 400_000 };
         let mut many = messages(&target, 25);
         many.extend(messages(&target, 5).into_iter().map(|mut message| {
-            message.body = vec![b'x'; 100_000].into();
+            message.body = vec![b'x'; large].into();
             message
         }));
         assert!(publisher.publish(many).await.iter().all(Result::is_ok));
@@ -98,6 +99,21 @@ async fn batches_keep_to_the_limits() {
         sizes.sort_unstable();
         assert_eq!(sizes.iter().sum::<usize>(), 30);
         assert_eq!(service.received("orders").len(), 30);
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_as_large_as_the_options_say() {
+    let service = Service::start().await;
+    let queue = service.make("orders".to_owned());
+    for (max_message, expected) in [(None, None), (Some(300_000), Some(Permanent))] {
+        let mut options = options(service.address.port());
+        options.max_message = max_message;
+        let publisher = SqsPublisher::new(options).expect("options");
+        let mut large = message(&queue);
+        large.body = vec![b'x'; 400_000].into();
+        assert_eq!(publisher.refusal(&large, true).map(|error| error.kind()), expected);
+        assert_eq!(kinds(&publisher.publish(vec![large]).await), [expected]);
     }
 }
 

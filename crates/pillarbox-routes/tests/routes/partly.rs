@@ -1,0 +1,123 @@
+//! Calls of which a destination takes some messages, and others not at the moment.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use pillarbox_core::clock::Timestamp;
+use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::{BatchHandler as _, Delivery, HandlerError, HandlerErrorKind, Outcome};
+use pillarbox_core::publisher::{Message, PublishError, Scope};
+use pillarbox_core::row::NewRow;
+use pillarbox_core::store::Row;
+use pillarbox_routes::{Breaker, Forwarder, Route, RouteState, Routes};
+use pillarbox_testkit::{Answer, MemoryPublisher};
+use tokio::time::{Instant, sleep};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// An event of a tenant that has come into memory now.
+fn event(tenant: &str) -> Delivery {
+    let event = Envelope::builder("order.placed").tenant_id(tenant).payload_json("{}").build().expect("valid");
+    let row = Row::fresh(&NewRow::new(event), 1, Timestamp::from_micros(0));
+    Delivery::detached(row).with_queued_at(Instant::now())
+}
+
+fn to(publisher: &MemoryPublisher, target: &str) -> Forwarder {
+    Routes::new().route(Route::to(Arc::new(publisher.clone()), target)).build().expect("valid")
+}
+
+/// The delay for which an event is put off without an attempt; `None` for one that is delivered.
+fn put_off(answer: &Result<Outcome, HandlerError>) -> Option<Duration> {
+    match answer.as_ref().map_err(HandlerError::kind) {
+        Ok(Outcome::DeliveredAs(_)) => None,
+        Err(HandlerErrorKind::DeferredOnThisNode(delay)) => Some(delay),
+        _ => panic!("neither delivered nor put off: {answer:?}"),
+    }
+}
+
+/// The events of the tenant `ill` are answered so; all others are taken.
+fn answer_ill(publisher: &MemoryPublisher, error: PublishError) {
+    publisher.answer_each(move |message: &Message| match message.tenant.as_deref() {
+        Some("ill") => Answer::Fail(error.clone()),
+        _ => Answer::Confirm,
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_unavailable_while_others_are_taken_is_put_off_for_longer_each_time() {
+    for scope in [Scope::Broker, Scope::Target] {
+        let publisher = MemoryPublisher::new();
+        answer_ill(&publisher, PublishError::unavailable("no leader").limited_to(scope));
+        let forwarder = to(&publisher, "x");
+        let (start, mut delays) = (Instant::now(), Vec::new());
+        while start.elapsed() < 120 * SECOND && delays.len() < 100 {
+            let answers = forwarder.handle(vec![event("well"), event("ill")]).await;
+            assert_eq!(put_off(&answers[0]), None);
+            let delay = put_off(&answers[1]).expect("it is put off");
+            delays.push(delay);
+            sleep(delay).await;
+            assert!(put_off(&forwarder.handle(vec![event("well")]).await[0]).is_none(), "others go on");
+        }
+        let Breaker { pause, max_pause, .. } = Breaker::default();
+        assert!(delays.iter().all(|delay| *delay >= pause / 2 && *delay <= max_pause), "{delays:?}");
+        assert!(delays.len() < 30, "{} calls in two minutes", delays.len());
+        assert!(delays.last().is_some_and(|delay| *delay >= max_pause / 2), "{delays:?}");
+        assert_eq!(forwarder.status()[0].state, RouteState::Open);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_another_message_is_put_off_for_a_moment() {
+    let publisher = MemoryPublisher::new();
+    answer_ill(&publisher, PublishError::unavailable("was not sent").limited_to(Scope::Message));
+    let forwarder = to(&publisher, "x");
+    for _ in 0..5 {
+        let answers = forwarder.handle(vec![event("well"), event("ill")]).await;
+        assert_eq!(put_off(&answers[1]), Some(Breaker::default().pause));
+        sleep(SECOND).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_destination_that_asks_for_a_pause_is_left_alone_though_it_has_taken_some() {
+    for scope in [Scope::Broker, Scope::Server, Scope::Target] {
+        let publisher = MemoryPublisher::new();
+        answer_ill(&publisher, PublishError::unavailable("429").limited_to(scope).retry_after(7 * SECOND));
+        let forwarder = to(&publisher, "x");
+        for _ in 0..3 {
+            let answers = forwarder.handle(vec![event("well"), event("ill")]).await;
+            assert_eq!(put_off(&answers[0]), None);
+            let delay = put_off(&answers[1]).expect("it is put off");
+            assert!(delay >= 7 * SECOND && delay < 8 * SECOND, "{delay:?}");
+            let calls = publisher.calls().len();
+            assert!(put_off(&forwarder.handle(vec![event("well")]).await[0]).is_some_and(|delay| delay >= 7 * SECOND));
+            assert_eq!(publisher.calls().len(), calls, "nothing is sent");
+            sleep(delay).await;
+        }
+        publisher.answer(Answer::Confirm);
+        assert_eq!(put_off(&forwarder.handle(vec![event("ill")]).await[0]), None);
+        assert_eq!(forwarder.status()[0].state, RouteState::Open);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_that_asks_for_a_pause_is_left_alone_though_it_has_taken_some() {
+    let (publisher, sent) = (MemoryPublisher::new(), AtomicUsize::new(0));
+    publisher.answer_each(move |message| match &*message.target {
+        "ill" if sent.fetch_add(1, Ordering::Relaxed) > 0 => {
+            Answer::Fail(PublishError::unavailable("429").limited_to(Scope::Target).retry_after(7 * SECOND))
+        }
+        _ => Answer::Confirm,
+    });
+    let forwarder = to(&publisher, "{tenant_id}");
+    let answers = forwarder.handle(vec![event("ill"), event("ill"), event("well")]).await;
+    let delays: Vec<_> = answers.iter().map(put_off).collect();
+    assert!(matches!(delays[..], [None, Some(delay), None] if delay >= 7 * SECOND), "{delays:?}");
+    let answers = forwarder.handle(vec![event("ill"), event("well")]).await;
+    assert!(put_off(&answers[0]).is_some() && put_off(&answers[1]).is_none(), "{answers:?}");
+    assert_eq!(publisher.calls().len(), 2);
+    assert_eq!((forwarder.status()[0].paused_targets, &forwarder.status()[0].state), (1, &RouteState::Open));
+}
