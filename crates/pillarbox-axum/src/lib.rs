@@ -35,7 +35,11 @@
 mod backlog;
 mod metrics;
 mod pages;
+mod paused;
 mod status;
 
 pub use metrics::{Metrics, MetricsError};
 pub use pages::Pages;
+/// For the relay, whose `/status` shows it too.
+#[doc(hidden)]
+pub use paused::Paused;

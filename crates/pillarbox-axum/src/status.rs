@@ -1,12 +1,13 @@
 use std::time::Duration;
 
-use pillarbox_core::store::{Backlog, Pause};
+use pillarbox_core::store::Backlog;
 use pillarbox_engine::handlers::HandlerLimit;
 use pillarbox_engine::observe::{Health, Stats};
 use pillarbox_engine::run::{Outbox, Role};
 use serde::Serialize;
 
 use crate::backlog::Reading;
+use crate::paused::Paused;
 
 /// `/status`. Its keys are a contract. It holds nothing of an event: no id, no key, no header, no payload and no error of a handler.
 #[derive(Debug, Serialize)]
@@ -50,19 +51,6 @@ struct Limit {
     rate: Option<String>,
     /// Its events wait for the limit.
     reached: bool,
-}
-
-/// An event type or a handler of which no call begins.
-#[derive(Debug, Serialize)]
-struct Paused {
-    /// `type` or `handler`.
-    kind: &'static str,
-    name: String,
-    since: String,
-    /// `null` if it has to be resumed.
-    until: Option<String>,
-    by: Option<String>,
-    reason: Option<String>,
 }
 
 /// The rows that are not delivered.
@@ -116,14 +104,6 @@ impl Status {
             paused: outbox.known_pauses().into_iter().map(Paused::from).collect(),
             totals: Totals::from(outbox.stats()),
         }
-    }
-}
-
-impl From<Pause> for Paused {
-    fn from(pause: Pause) -> Self {
-        let Pause { kind, name, since, until, by, reason } = pause;
-        let until = until.map(|until| until.to_string());
-        Self { kind: kind.name(), name, since: since.to_string(), until, by, reason }
     }
 }
 

@@ -8,14 +8,14 @@ pub(crate) fn jittered(interval: Duration, random: &dyn Random) -> Duration {
     interval.mul_f64(0.75 + random.next_f64() / 4.0)
 }
 
-/// The pauses of an operation that is repeated until it succeeds: from about 50 ms up to 5 s.
+/// The waits of an operation that is repeated until it succeeds: from about 50 ms up to 5 s.
 #[derive(Debug, Default)]
-pub(crate) struct Pause {
+pub(crate) struct Backoff {
     failures: u32,
 }
 
-impl Pause {
-    const BACKOFF: ExponentialBackoff = ExponentialBackoff::constant(Duration::from_millis(50), Duration::from_secs(5));
+impl Backoff {
+    const POLICY: ExponentialBackoff = ExponentialBackoff::constant(Duration::from_millis(50), Duration::from_secs(5));
 
     /// True if the operation has not failed before: the one failure worth a line in the log.
     pub(crate) fn is_first(&self) -> bool {
@@ -25,7 +25,7 @@ impl Pause {
     /// The operation failed: how long to wait.
     pub(crate) fn next(&mut self, random: &dyn Random) -> Duration {
         self.failures = self.failures.saturating_add(1);
-        Self::BACKOFF.delay(self.failures, random)
+        Self::POLICY.delay(self.failures, random)
     }
 
     /// The operation succeeded. Returns true if that ends a series of failures.
@@ -55,12 +55,12 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_from_50_ms_to_5_s_and_begin_anew_after_a_success() {
-        let (mut pause, middle) = (Pause::default(), Chance(1 << 63));
-        assert!(pause.is_first() && !pause.end());
-        let pauses: Vec<_> = (0..9).map(|_| pause.next(&middle).as_millis()).collect();
-        assert_eq!(pauses, [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
-        assert!(!pause.is_first() && pause.end());
-        assert_eq!(pause.next(&middle), Duration::from_millis(50));
+    fn waits_grow_from_50_ms_to_5_s_and_begin_anew_after_a_success() {
+        let (mut backoff, middle) = (Backoff::default(), Chance(1 << 63));
+        assert!(backoff.is_first() && !backoff.end());
+        let waits: Vec<_> = (0..9).map(|_| backoff.next(&middle).as_millis()).collect();
+        assert_eq!(waits, [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+        assert!(!backoff.is_first() && backoff.end());
+        assert_eq!(backoff.next(&middle), Duration::from_millis(50));
     }
 }

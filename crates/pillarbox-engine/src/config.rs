@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use modes::{Mode, applies};
 use notation::{bytes, or_never, span};
 pub use unroutable::Unroutable;
+pub(crate) use validate::time_limit;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -50,11 +51,11 @@ pub struct Config {
 pub struct ClaimConfig {
     /// Rows read at once, 1 to 10,000. Default 1000. Large payloads are bounded by `dispatch.payload_memory`.
     pub batch: usize,
-    /// Pause between looks while there is work, 1 ms to `max_interval`. Default 50 ms. Looks that are asked for (a write,
-    /// a due time, a full batch) do not wait for it.
+    /// Shortest time between two polls while there is work, 1 ms to `max_interval`. Default 50 ms. Polls that are asked for (a
+    /// write, a due time, a full batch) do not wait for it.
     #[serde(with = "span")]
     pub min_interval: Duration,
-    /// Longest pause between looks, up to one hour. Default 5 s. It is how long a row inserted by another process may
+    /// Longest time between two polls, up to one hour. Default 5 s. It is how long a row inserted by another process may
     /// wait on an idle system.
     #[serde(with = "span")]
     pub max_interval: Duration,

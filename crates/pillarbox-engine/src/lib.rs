@@ -15,11 +15,12 @@
 //! | `queue` | what is in memory, and the register that lets each row in once |
 //! | [`handlers`] | registering handlers, and finding that of an event |
 //! | [`observe`] | counters, metrics, health, and a log that does not grow with the events |
-//! | `poll_schedule`, `type_pause`, `operator_pauses`, `pause` | when to look at the table, what to leave in it, how long to wait after a failure |
+//! | `poll_schedule`, `type_pause`, `operator_pauses`, `backoff` | when to look at the table, what to leave in it, how long to wait after a failure |
 //! | `config` | settings |
 
 use pillarbox_core::plants;
 
+mod backoff;
 mod claim;
 mod config;
 mod dispatch;
@@ -29,7 +30,6 @@ pub mod maintain;
 pub mod observe;
 mod operator_pauses;
 mod ownership;
-mod pause;
 mod poll_schedule;
 mod queue;
 pub mod run;

@@ -26,7 +26,8 @@ const HORIZON: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(crate) struct PollSchedule {
     state: Mutex<State>,
-    bell: Notify,
+    /// Notified when the cold path has to look before it wakes by itself.
+    woken: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -84,7 +85,7 @@ impl PollSchedule {
         let sleeps_past = state.alarm.is_some_and(|alarm| at < alarm);
         drop(state);
         if sleeps_past {
-            self.bell.notify_one();
+            self.woken.notify_one();
         }
     }
 
@@ -147,7 +148,7 @@ impl PollSchedule {
     /// Waits until it is time to look, at the latest until `latest`.
     pub(crate) async fn wait(&self, latest: Instant) -> Look {
         loop {
-            let rung = self.bell.notified();
+            let woken = self.woken.notified();
             let wake_at = {
                 let mut state = self.state.lock();
                 let (look, next) = state.at(Instant::now());
@@ -166,7 +167,7 @@ impl PollSchedule {
                         return Look { lowest: None, anywhere: false };
                     }
                 }
-                () = rung => {}
+                () = woken => {}
             }
         }
     }

@@ -8,8 +8,8 @@ use pillarbox_core::store::{Interventions, Store};
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
+use crate::backoff::jittered;
 use crate::observe::Loops;
-use crate::pause::jittered;
 use crate::queue::InFlight;
 use crate::tenure::Tenure;
 
@@ -84,7 +84,7 @@ impl Operators {
             // The next look makes up for it.
             Err(error) => {
                 if !was_failing {
-                    tracing::warn!(%error, "operator pauses cannot be read; events of paused types and handlers are delivered until they can; trying again");
+                    tracing::warn!(%error, "operator pauses cannot be read; those known stay in force, and later pauses, resumes and cancellations are not noticed until they can; trying again");
                 }
                 return;
             }

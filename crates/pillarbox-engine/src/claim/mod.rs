@@ -26,7 +26,7 @@ use safe_point::SafePoint;
 /// The shortest pause after a read that brought nothing but rows which were left in the table, and would bring them again.
 const IN_VAIN: Duration = Duration::from_millis(20);
 
-/// For so long, reading waits for a class that has its share of the memory. Then it passes its events over.
+/// Time that reading waits for a full class before it passes the class over.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// A fetch that takes longer than this has passed over much that it need not pass over again.
 const SLOW: Duration = Duration::from_millis(5);

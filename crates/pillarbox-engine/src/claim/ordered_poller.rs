@@ -19,7 +19,7 @@ use state::{BOTTOM_EVERY, PartitionRange};
 
 pub(crate) use state::ReadState;
 
-/// While keys that are behind are read without end, looking for others takes at most this share of the time: it passes over all
+/// While backlogged keys are read without end, looking for others takes at most this share of the time: it passes over all
 /// that waits of those keys.
 const OTHERS_SHARE: u32 = 10;
 /// Of so many rows, one would be without a due time if there is any. Of fewer, due rows of one class could hide for ever that there is
@@ -58,7 +58,7 @@ pub(crate) struct OrderedPoller {
 enum Job {
     /// The range with this index.
     Range(usize),
-    /// Keys that are behind.
+    /// Backlogged keys.
     Refill(Refill),
     /// A class that is passed over, of the range with this index.
     Passed(usize, Wanted),

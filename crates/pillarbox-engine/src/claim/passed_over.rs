@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use crate::queue::{Class, Limits, Shares};
 
-/// As many event types are left out of a fetch at once, for lack of room for their class.
+/// Maximum number of event types that a fetch leaves out for lack of room.
 const MAX_TYPES: usize = 1000;
 
 /// The classes whose events are passed over, each with the `seq` above which the table has some that were left there.

@@ -329,8 +329,8 @@ impl Poller {
         let (events, broken) = self.cursor.sort_out(rows, admitted);
         let mut queued = !broken.is_empty();
         let with_past = |row: Arc<Row>| {
-            let past = self.past(&row);
-            (row, past)
+            let prior_attempt = self.prior_attempt(&row);
+            (row, prior_attempt)
         };
         let good: Vec<_> = events.into_iter().map(with_past).collect();
         let read = good.len();
@@ -418,12 +418,12 @@ impl Poller {
 
     /// After an owner died, the first rows read that were there then are suspected of having killed it: as many as it can
     /// have had in memory.
-    fn past(&mut self, row: &Row) -> PriorAttempt {
-        let past = self.cursor.tenure.past(row.locked_by.as_deref());
+    fn prior_attempt(&mut self, row: &Row) -> PriorAttempt {
+        let prior_attempt = self.cursor.tenure.prior_attempt(row.locked_by.as_deref());
         if self.suspects == 0 || row.seq > self.suspects_up_to {
-            return past;
+            return prior_attempt;
         }
         self.suspects -= 1;
-        if past == PriorAttempt::Clean { PriorAttempt::Suspect } else { past }
+        if prior_attempt == PriorAttempt::Clean { PriorAttempt::Suspect } else { prior_attempt }
     }
 }

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::{FetchSize, IN_VAIN, SafePoint};
+use crate::backoff::{Backoff, jittered};
 use crate::config::ClaimConfig;
 use crate::observe::{Consequence, Failed, FailureLog, Telemetry, clean_error};
-use crate::pause::{Pause, jittered};
 use crate::poll_schedule::PollSchedule;
 use crate::queue::Limits;
 use crate::tenure::Tenure;
@@ -39,7 +39,7 @@ pub(crate) struct ReadCursor {
     in_vain: Option<Duration>,
     interval: Duration,
     next_look: Instant,
-    failing: Pause,
+    failing: Backoff,
 }
 
 impl ReadCursor {
@@ -67,7 +67,7 @@ impl ReadCursor {
             in_vain: None,
             interval: config.min_interval,
             next_look: Instant::now(),
-            failing: Pause::default(),
+            failing: Backoff::default(),
             config,
         }
     }

@@ -3,8 +3,10 @@ use std::time::Duration;
 use pillarbox_core::error::ConfigError;
 
 use super::modes::ignored;
+use super::notation::written;
 use super::{Config, FailingHead, HOUR, Mode, RetryConfig, Unroutable};
 
+const SHORTEST: Duration = Duration::from_millis(1);
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl Config {
@@ -28,8 +30,8 @@ impl Config {
             let problem = format!("is {} bytes", dispatch.payload_memory);
             return Err(ConfigError::new("dispatch.payload_memory", problem, "set at least 1 KiB"));
         }
-        duration("claim.max_interval", claim.max_interval, Duration::from_millis(1), HOUR)?;
-        duration("claim.min_interval", claim.min_interval, Duration::from_millis(1), claim.max_interval)?;
+        duration("claim.max_interval", claim.max_interval, SHORTEST, HOUR)?;
+        duration("claim.min_interval", claim.min_interval, SHORTEST, claim.max_interval)?;
         duration("ownership.lease", ownership.lease, Duration::from_millis(100), HOUR)?;
         let minute = Duration::from_secs(60);
         duration("ownership.standby_interval", ownership.standby_interval, Duration::from_millis(10), minute)?;
@@ -37,20 +39,19 @@ impl Config {
         duration("metrics.interval", metrics.interval, Duration::from_secs(1), HOUR)?;
         prefix("metrics.prefix", &metrics.prefix)?;
         if let Unroutable::Park(delay) = dispatch.unroutable {
-            duration("dispatch.unroutable", delay, Duration::from_millis(1), 365 * 24 * HOUR)?;
+            duration("dispatch.unroutable", delay, SHORTEST, 365 * 24 * HOUR)?;
         }
-        let ms = Duration::from_millis(1);
         for (field, after) in [
             // Zero would delete what nobody has read, or forget what may come again.
             ("purge.all_after", purge.all_after),
             ("purge.inbox_after", purge.inbox_after),
             ("purge.audit_after", purge.audit_after),
             ("dispatch.unroutable_dead_after", dispatch.unroutable_dead_after),
-            ("dispatch.handler_timeout", dispatch.handler_timeout),
         ] {
-            duration(field, after.unwrap_or(ms), ms, CENTURY)?;
+            duration(field, after.unwrap_or(SHORTEST), SHORTEST, CENTURY)?;
         }
-        duration("dispatch.slow_after", dispatch.slow_after, ms, 24 * HOUR)?;
+        time_limit("dispatch.handler_timeout", dispatch.handler_timeout)?;
+        duration("dispatch.slow_after", dispatch.slow_after, SHORTEST, 24 * HOUR)?;
         if retry.max_attempts == 0 {
             return Err(ConfigError::new("retry.max_attempts", "is zero", "set at least 1: the first call counts"));
         }
@@ -94,7 +95,17 @@ fn duration(field: &'static str, value: Duration, min: Duration, max: Duration) 
     if (min..=max).contains(&value) {
         return Ok(());
     }
-    Err(ConfigError::new(field, format!("is {value:?}"), format!("set a duration from {min:?} to {max:?}")))
+    let remedy = format!("set a duration from {} to {}", written(min), written(max));
+    Err(ConfigError::new(field, format!("is {}", written(value)), remedy))
+}
+
+/// Checks the time limit of a call; `None`: no limit.
+pub(crate) fn time_limit(field: &'static str, limit: Option<Duration>) -> Result<(), ConfigError> {
+    let checked = duration(field, limit.unwrap_or(SHORTEST), SHORTEST, CENTURY);
+    let or_none = |wrong: ConfigError| {
+        ConfigError::new(field, wrong.problem().to_owned(), format!("{}, or no limit", wrong.remedy()))
+    };
+    checked.map_err(or_none)
 }
 
 fn prefix(field: &'static str, value: &str) -> Result<(), ConfigError> {
@@ -155,6 +166,24 @@ mod tests {
             assert_eq!(changed(spoil).validate().map_err(|error| error.field()), Err(field));
         }
         assert!(count("x", 1, 1).is_ok() && duration("x", ms(1), ms(1), ms(1)).is_ok());
+    }
+
+    #[test]
+    fn a_range_is_written_as_a_file_has_it() {
+        let table: [(Change, &str); 3] = [
+            (
+                |c| c.purge.inbox_after = Some(Duration::ZERO),
+                "setting `purge.inbox_after` is 0s; set a duration from 1ms to 36500d",
+            ),
+            (
+                |c| c.dispatch.handler_timeout = Some(Duration::ZERO),
+                "setting `dispatch.handler_timeout` is 0s; set a duration from 1ms to 36500d, or no limit",
+            ),
+            (|c| c.ownership.lease = 2 * HOUR, "setting `ownership.lease` is 2h; set a duration from 100ms to 1h"),
+        ];
+        for (spoil, expected) in table {
+            assert_eq!(changed(spoil).validate().map_err(|error| error.to_string()), Err(expected.to_owned()));
+        }
     }
 
     #[test]

@@ -8,8 +8,8 @@ use pillarbox_core::store::{BegunAttempt, RowId, Store};
 use pillarbox_core::throttle::Throttle;
 use tokio::sync::{Mutex, MutexGuard};
 
+use crate::backoff::Backoff;
 use crate::observe::{Counters, Telemetry};
-use crate::pause::Pause;
 use crate::queue::InFlight;
 use crate::tenure::Tenure;
 
@@ -93,14 +93,14 @@ impl CrashTracker {
     /// Announces an attempt; false if the row is not this node's any more.
     pub(super) async fn announce(&self, tenure: &Tenure, attempt: &BegunAttempt, random: &dyn Random) -> bool {
         self.remember(&attempt.row);
-        let mut pause = Pause::default();
+        let mut backoff = Backoff::default();
         // Ends with the term at the latest: whoever abandons the delivery abandons this.
         loop {
             match self.store.begin_attempt(&tenure.node, tenure.fence(), attempt).await {
                 Ok(true) => return true,
                 // A lost answer to an earlier try leaves the row with the attempts it was to get; if these are others than before, this one
                 // is refused for that.
-                Ok(false) if !pause.is_first() && attempt.attempts != attempt.expected.attempts => return true,
+                Ok(false) if !backoff.is_first() && attempt.attempts != attempt.expected.attempts => return true,
                 Ok(false) => {
                     Counters::add(&self.telemetry.counters.refused, 1);
                     self.in_flight.forget(vec![attempt.row.seq]);
@@ -113,7 +113,7 @@ impl CrashTracker {
                     }
                     return true;
                 }
-                Err(_unavailable) => tokio::time::sleep(pause.next(random)).await,
+                Err(_unavailable) => tokio::time::sleep(backoff.next(random)).await,
             }
         }
     }

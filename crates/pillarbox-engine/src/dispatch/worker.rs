@@ -76,7 +76,7 @@ impl Worker {
                     _ => Some(match self.may_begin(&item).await {
                         MayBegin::Yes => self.deliver(item, &slot).await,
                         MayBegin::Paused => self.leave_paused(&item),
-                        MayBegin::Lost => Some(given_up(&item.row)).into(),
+                        MayBegin::Lost => Some(interrupted(&item.row)).into(),
                     }),
                 }
             });
@@ -154,7 +154,7 @@ impl Worker {
     ///
     /// Rare paths are boxed, so that the future of the common one stays small: it is copied for every event.
     async fn deliver(&self, item: Item, slot: &Slot) -> Delivered<'_> {
-        if item.past != PriorAttempt::Clean {
+        if item.prior_attempt != PriorAttempt::Clean {
             return Box::pin(self.deliver_suspect(item, slot)).await.into();
         }
         // In order, each event is called alone: the next may begin only when this one's fate is known.
@@ -186,7 +186,7 @@ impl Worker {
             found.is_some_and(|(other, own)| std::ptr::eq(other, own)) && Some(lane_of(other)) == lane
         };
         let pauses = self.in_flight.pauses();
-        let may_begin = |other: &Item| other.past == PriorAttempt::Clean && !pauses.hold_row(&other.row);
+        let may_begin = |other: &Item| other.prior_attempt == PriorAttempt::Clean && !pauses.hold_row(&other.row);
         let same = |other: &Item| may_begin(other) && (lane.is_none() || is_same(other));
         let class = item.class;
         let mut items = vec![item];
@@ -207,7 +207,7 @@ impl Worker {
     /// Handles an event that its last node may have died of. The attempt is announced in the table first; if an announced
     /// one never ended, it counts.
     async fn deliver_suspect(&self, item: Item, slot: &Slot) -> Option<Verdict> {
-        let crashed = item.past == PriorAttempt::Crashed;
+        let crashed = item.prior_attempt == PriorAttempt::Crashed;
         let attempts = item.row.attempts.saturating_add(u32::from(crashed));
         let error = crashed.then(|| format!("the process ended during attempt {attempts}"));
         let found = self.router.find(&item.row);
@@ -228,7 +228,7 @@ impl Worker {
                     self.in_flight.leave_paused(&item);
                     return None;
                 }
-                MayBegin::Lost => return Some(given_up(&item.row)),
+                MayBegin::Lost => return Some(interrupted(&item.row)),
             }
         }
         if let Some(error) = &error {
@@ -245,7 +245,7 @@ impl Worker {
         if self.deliverer(&item).lost.is_cancelled() {
             // The right to deliver ended during the announcement, and another node may have the event by now. As if the handler had
             // stopped when it was told to: nothing is recorded.
-            return Some(given_up(&item.row));
+            return Some(interrupted(&item.row));
         }
         let attempt = self.attempt(&item, found, slot).await;
         self.verdict(&item, found.ok(), attempt, slot).await
@@ -262,8 +262,8 @@ enum MayBegin {
     Lost,
 }
 
-/// A verdict that is not recorded, as if the handler had stopped when it was told to.
-fn given_up(row: &Row) -> Verdict {
+/// The verdict on an event whose delivery was interrupted, as if its handler had stopped when it was told to: it is not recorded.
+fn interrupted(row: &Row) -> Verdict {
     verdict_on(row, Change::Retry { attempts: row.attempts, delay: Duration::ZERO, error: None })
 }
 

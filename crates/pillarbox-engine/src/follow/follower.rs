@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Followed;
 use super::followed::IN_ONE_STATEMENT;
-use crate::pause::Pause;
+use crate::backoff::Backoff;
 
 /// The shortest time between two statements, unless one alone does not take all events that are due: those that are due at many moments
 /// are asked for together.
@@ -31,14 +31,14 @@ impl Follower {
     }
 
     async fn look(&self) {
-        let mut pause = Pause::default();
+        let mut backoff = Backoff::default();
         let mut changes = self.store.history().changes;
         loop {
             let due = self.followed.due().await;
             let began = Instant::now();
             match self.store.states(&due.ids).await {
                 Ok(rows) => {
-                    if pause.end() {
+                    if backoff.end() {
                         tracing::info!("the states of the events that are waited for can be read again");
                     }
                     let before = std::mem::replace(&mut changes, self.store.history().changes);
@@ -51,10 +51,10 @@ impl Follower {
                     sleep(began.elapsed().max(rest)).await;
                 }
                 Err(error) => {
-                    if pause.is_first() {
+                    if backoff.is_first() {
                         tracing::warn!(%error, "the states of the events that are waited for cannot be read; trying again");
                     }
-                    sleep(pause.next(&*self.random)).await;
+                    sleep(backoff.next(&*self.random)).await;
                 }
             }
         }

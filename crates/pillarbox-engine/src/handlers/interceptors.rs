@@ -1,34 +1,32 @@
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures_util::FutureExt as _;
-use pillarbox_core::error::BoxError;
 use pillarbox_core::handle::{BoxFuture, Delivery, HandlerError, Interceptor, Outcome};
 
-use super::Contexts;
+use super::{Contexts, guarded};
 
 /// An [`Interceptor`] behind a pointer.
 trait Erased: Send + Sync {
-    fn before<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<(), BoxError>>;
+    fn before<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<(), HandlerError>>;
     fn after<'a>(
         &'a self,
         delivery: &'a Delivery,
         ended: Result<&'a Outcome, &'a HandlerError>,
-    ) -> BoxFuture<'a, Result<(), BoxError>>;
+    ) -> BoxFuture<'a, Result<(), String>>;
 }
 
 impl<I: Interceptor> Erased for I {
-    fn before<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<(), BoxError>> {
-        Box::pin(Interceptor::before(self, delivery))
+    fn before<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<(), HandlerError>> {
+        // What the error says of itself is the user's code as well.
+        Box::pin(async { Interceptor::before(self, delivery).await.map_err(HandlerError::classify) })
     }
     fn after<'a>(
         &'a self,
         delivery: &'a Delivery,
         ended: Result<&'a Outcome, &'a HandlerError>,
-    ) -> BoxFuture<'a, Result<(), BoxError>> {
-        Box::pin(Interceptor::after(self, delivery, ended))
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move { Interceptor::after(self, delivery, ended).await.map_err(|error| error.to_string()) })
     }
 }
 
@@ -51,16 +49,16 @@ impl Interceptors {
     /// Runs `before` of each, counts those that ran to their end, and returns the failure that stopped them.
     pub(crate) async fn before(&self, delivery: &Delivery, ran: &AtomicUsize) -> Result<(), HandlerError> {
         for interceptor in &self.all {
-            let before = AssertUnwindSafe(async { interceptor.before(delivery).await }).catch_unwind();
-            let error: BoxError = match before.await {
+            match guarded(|| interceptor.before(delivery)).await {
                 Ok(Ok(())) => {
                     ran.fetch_add(1, Ordering::Relaxed);
-                    continue;
                 }
-                Ok(Err(error)) => error,
-                Err(_panic) => "an interceptor panicked before the handler".into(),
-            };
-            return Err(HandlerError::classify(error));
+                Ok(Err(error)) => return Err(error),
+                Err(panic) => {
+                    let error = format!("an interceptor panicked before the handler: {panic}");
+                    return Err(HandlerError::retryable(error));
+                }
+            }
         }
         Ok(())
     }
@@ -68,14 +66,14 @@ impl Interceptors {
     /// Runs `after` of the first `ran`, the last one first.
     pub(crate) async fn after(&self, ran: usize, delivery: &Delivery, ended: Result<&Outcome, &HandlerError>) {
         for interceptor in self.all.iter().take(ran).rev() {
-            let after = AssertUnwindSafe(async { interceptor.after(delivery, ended).await }).catch_unwind();
-            match after.await {
+            match guarded(|| interceptor.after(delivery, ended)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
                     tracing::warn!(event_id = delivery.id().as_str(), error, "an interceptor failed after the handler");
                 }
-                Err(_panic) => {
-                    tracing::error!(event_id = delivery.id().as_str(), "an interceptor panicked after the handler");
+                Err(panic) => {
+                    let event_id = delivery.id().as_str();
+                    tracing::error!(event_id, panic, "an interceptor panicked after the handler");
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 mod contexts;
 mod fan_out;
+mod guarded;
 mod interceptors;
 mod lane;
 mod limits;
@@ -13,6 +14,7 @@ mod settings;
 pub use crate::config::Unroutable;
 pub(crate) use contexts::Contexts;
 pub(crate) use fan_out::{Accepts, FanOut, Recipient};
+pub(crate) use guarded::guarded;
 pub(crate) use interceptors::Interceptors;
 pub(crate) use lane::{has_type_alone, lane};
 pub use limits::HandlerLimit;

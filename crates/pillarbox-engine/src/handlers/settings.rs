@@ -4,6 +4,7 @@ use pillarbox_core::error::ConfigError;
 use pillarbox_core::retry::Retry;
 
 use super::Rate;
+use crate::config::time_limit;
 
 /// The settings of a handler. What is `None` or not set is as the outbox has it, or without a limit.
 ///
@@ -21,19 +22,13 @@ pub struct HandlerConfig {
     pub retry: Retry,
 }
 
-const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-
 impl HandlerConfig {
     /// Checks every setting.
     ///
     /// # Errors
     /// The first one that is out of its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        if let Some(wrong) = self.timeout.flatten().filter(|timeout| !(SHORTEST..=LONGEST).contains(timeout)) {
-            let remedy = "set a duration from 1ms to 100 years, or no limit";
-            return Err(ConfigError::new("handler.timeout", format!("is {wrong:?}"), remedy));
-        }
+        time_limit("handler.timeout", self.timeout.flatten())?;
         if self.concurrency == Some(0) {
             return Err(ConfigError::new("handler.concurrency", "is zero", "set at least 1"));
         }

@@ -224,7 +224,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[must_use = "an event that is not DEAD, or not there, is left alone without an error"]
 pub enum Changed {
-    /// So many of its rows were DEAD and are changed: one, or one for each handler that gave it up.
+    /// Number of DEAD rows changed: one, or one for each handler that gave the event up.
     Rows(u64),
     /// It is there, for this handler if one was named, and not DEAD: nothing was changed.
     NotDead,

@@ -8,9 +8,9 @@ use pillarbox_core::store::Store;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::backoff::jittered;
 use crate::handlers::LimitedHandlers;
 use crate::observe::{Role, Telemetry};
-use crate::pause::jittered;
 use crate::queue::Intake;
 
 /// The time for which a node that becomes active only delivers: to count a large backlog costs as much as to find its start.

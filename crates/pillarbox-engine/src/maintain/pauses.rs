@@ -44,7 +44,7 @@ pub struct Pauses<'a, S: ?Sized> {
     intake: Option<&'a Intake>,
 }
 
-/// Who pauses, why, and for how long; nothing of it has to be said.
+/// The note on a pause: its author, reason and duration. All are optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PauseNote {
     reason: Option<String>,
@@ -79,7 +79,7 @@ impl PauseNote {
 }
 
 impl<'a, S: Upkeep + ?Sized> Pauses<'a, S> {
-    /// What is paused in a store.
+    /// The pauses of a store.
     pub fn of(store: &'a S) -> Self {
         Self { store, intake: None }
     }

@@ -8,8 +8,8 @@ use pillarbox_core::store::{Purge, Purgeable, Store, Upkeep};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::backoff::{Backoff, jittered};
 use crate::observe::Counters;
-use crate::pause::{Pause, jittered};
 
 /// The time after which a node that has just begun looks for the first time: late enough not to slow its start, early enough
 /// for a process that is restarted often.
@@ -101,21 +101,21 @@ impl Purger {
     }
 
     async fn purge_for_ever(&self) {
-        let mut pause = Pause::default();
+        let mut backoff = Backoff::default();
         let mut wait = jittered(FIRST_AFTER.min(self.interval), &*self.random);
         let [mut inbox_failed, mut audit_failed] = [false; 2];
         loop {
             tokio::time::sleep(wait).await;
             wait = match self.purge_once().await {
                 Ok(()) => {
-                    pause.end();
+                    backoff.end();
                     jittered(self.interval, &*self.random)
                 }
                 Err(error) => {
-                    if pause.is_first() {
+                    if backoff.is_first() {
                         tracing::warn!(%error, "old events cannot be purged; trying again");
                     }
-                    pause.next(&*self.random)
+                    backoff.next(&*self.random)
                 }
             };
             // By themselves: a node that may not delete from these tables, as its privileges are of a release before, purges its events all

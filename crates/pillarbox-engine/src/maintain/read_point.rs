@@ -5,8 +5,8 @@ use pillarbox_core::clock::Random;
 use pillarbox_core::store::Store;
 use tokio::time::Instant;
 
+use crate::backoff::{Backoff, jittered};
 use crate::observe::Counters;
-use crate::pause::{Pause, jittered};
 
 /// The interval while this node settles events. Readers pass over what was settled since.
 const EVERY: Duration = Duration::from_secs(2);
@@ -35,7 +35,7 @@ pub(crate) struct ReadPointKeeper {
 impl ReadPointKeeper {
     /// Runs until it is dropped. Nothing is lost by dropping a call half-way.
     pub(crate) async fn run(self) {
-        let mut failing = Pause::default();
+        let mut failing = Backoff::default();
         let (mut settled, mut raised) = (None, Instant::now());
         // At once, since without a point each reader passes over all that was ever delivered.
         let mut wait = Duration::ZERO;

@@ -18,7 +18,7 @@ pub(crate) struct Calls {
     /// A call that runs longer counts as slow.
     slow_after: Duration,
     slots: Mutex<Vec<Arc<Slot>>>,
-    /// Blocking handlers that timed out, or were given up, while their threads go on.
+    /// Blocking handlers that were abandoned while their threads go on.
     pub(crate) abandoned: AbandonedThreads,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Busy {
     pub(crate) oldest: Option<Duration>,
     /// True if every worker is in a slow call.
     pub(crate) is_stalled: bool,
-    /// Blocking handlers whose threads go on though they were given up.
+    /// Blocking handlers that were abandoned while their threads go on.
     pub(crate) abandoned: usize,
 }
 

@@ -51,7 +51,7 @@ pub struct Health {
     pub busy_workers: usize,
     /// For how long the oldest call of a handler has been running. `None` if none is.
     pub oldest_call: Option<Duration>,
-    /// Blocking handlers that were given up while their threads go on.
+    /// Blocking handlers that were abandoned while their threads go on.
     pub abandoned_calls: usize,
     /// The problems that it has; empty if it has none.
     pub problems: Vec<Problem>,
@@ -80,7 +80,8 @@ pub enum Problem {
     CannotRenew,
     /// The partitions could not be shared out with the other nodes. It is tried again.
     CannotShare,
-    /// What operators have paused, cancelled or want to be tried now could not be read. It is tried again; meanwhile paused events are delivered.
+    /// Operators' pauses and changes of pending rows could not be read. It is tried again. Pauses known before stay in force; later changes
+    /// are not noticed meanwhile.
     CannotReadPauses,
     /// Every worker is in a call that has been running for longer than
     /// [`slow_after`](crate::config::DispatchConfig::slow_after), a minute by default: no other event is delivered meanwhile. The
@@ -179,7 +180,7 @@ impl fmt::Display for Health {
             write!(f, "; {} busy workers, the oldest call for {age:.1?}", self.busy_workers)?;
         }
         if self.abandoned_calls > 0 {
-            write!(f, "; {} blocking handlers given up whose threads go on", self.abandoned_calls)?;
+            write!(f, "; {} abandoned blocking handlers whose threads go on", self.abandoned_calls)?;
         }
         self.problems.iter().try_for_each(|problem| write!(f, "; {problem}"))
     }

@@ -53,7 +53,7 @@ impl Reason for StoreError {
 }
 
 /// Of two calls at once, one of which has failed.
-impl<A, B> Reason for (Result<A, StoreError>, Result<B, StoreError>) {
+impl<A, B, E: Reason> Reason for (Result<A, E>, Result<B, E>) {
     fn reason(&self) -> String {
         let error = self.0.as_ref().err().or(self.1.as_ref().err());
         error.map(Reason::reason).unwrap_or_default()
@@ -95,7 +95,7 @@ impl LoopHealth {
         *self.lock() = State::default();
     }
 
-    /// The same for a loop that begins with an answer that was got at `answered`.
+    /// Resets the state, with the last success at `answered`.
     pub(crate) fn begin(&self, answered: Instant) {
         *self.lock() = State { answered: Some(answered), ..State::default() };
     }

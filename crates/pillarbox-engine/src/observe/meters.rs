@@ -123,7 +123,7 @@ impl Meters {
             held: gauge("held", "Events in memory: queued, running or waiting to be recorded."),
             busy_workers: gauge("handler.busy", "Workers that are in a call of a handler."),
             oldest_call: seconds("handler.oldest", "For how long the oldest call of a handler has been running."),
-            abandoned: gauge("handler.abandoned", "Blocking handlers that were given up while their threads go on."),
+            abandoned: gauge("handler.abandoned", "Blocking handlers that were abandoned while their threads go on."),
             due: gauge("rows.due", "Rows that are due: waiting for a node, or in the memory of one."),
             delayed: gauge("rows.delayed", "Rows whose time has not come."),
             dead: gauge("rows.dead", "Rows that were given up."),

@@ -26,7 +26,7 @@ pub(crate) use error_text::{clean_error, panic_message};
 pub(crate) use failures::{Consequence, Failed, FailureLog};
 pub(crate) use figures::ReadFigures;
 pub use health::{Health, Problem};
-pub(crate) use loops::Loops;
+pub(crate) use loops::{Loops, Reason};
 pub(crate) use meters::Meters;
 pub(crate) use metrics_factory::MetricsFactory;
 pub use role::Role;

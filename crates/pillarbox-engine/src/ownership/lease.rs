@@ -8,8 +8,8 @@ use pillarbox_core::store::Store;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::backoff::{Backoff, jittered};
 use crate::observe::{Loops, ReadFigures};
-use crate::pause::{Pause, jittered};
 use crate::tenure::Standing;
 
 /// A node's right to deliver, kept up by renewing it.
@@ -45,7 +45,7 @@ impl Lease {
         self.loops.lease.begin(sent);
         let mut deadline = self.deadline(sent);
         let mut next = sent + jittered(self.length / 3, &*self.random);
-        let mut pause = Pause::default();
+        let mut backoff = Backoff::default();
         loop {
             let wake = next.min(deadline);
             self.loops.lease.until(wake, tokio::time::sleep_until(wake)).await;
@@ -70,7 +70,7 @@ impl Lease {
                         sent
                     });
                     next = sent + jittered(self.length / 3, &*self.random);
-                    if pause.end() {
+                    if backoff.end() {
                         tracing::info!(node = %self.node, "the lease is renewed again");
                     }
                 }
@@ -78,10 +78,10 @@ impl Lease {
                 Ok(Ok(Renewal::WentBack)) => return self.standing.went_back(),
                 Ok(Err(error)) => {
                     self.failed.increment(1);
-                    if pause.is_first() {
+                    if backoff.is_first() {
                         tracing::warn!(%error, node = %self.node, "the lease could not be renewed; trying again");
                     }
-                    next = Instant::now() + pause.next(&*self.random).min(self.length / 10);
+                    next = Instant::now() + backoff.next(&*self.random).min(self.length / 10);
                 }
                 Err(_elapsed) => {
                     self.failed.increment(1);

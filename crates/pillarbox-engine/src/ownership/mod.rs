@@ -16,7 +16,7 @@
 //!      │                            ▼                        │   ▼
 //!      └───────────────────────── lost ◀─────────────────────┘  drains, settles, gives back, leaves
 //!         handlers are told, queues dropped,
-//!         verdicts given up
+//!         verdicts not recorded
 //! ```
 //!
 //! A node that lost its lease never comes back under the same id, so whatever still names the old one names nobody.
@@ -84,6 +84,9 @@
 //! transaction: nodes whose lease has ended are cleared away; what the node gives becomes free; of its target it takes
 //! what is free now, each partition by the next epoch; and it is told what it owns. Nobody waits until all of a target
 //! is free, and nobody decides for anybody else.
+//!
+//! A node with work shares every 675 to 900 ms, an idle one every 1.2 to 1.6 s, one that is idle and alone every 3.75 to 5 s. Right after
+//! partitions came or went it does so after 100 ms at most, and then twice as long each time.
 //!
 //! ```text
 //!              free, in the target: taken by share                joins move the target

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::work::Work;
+use crate::backoff::{Backoff, jittered};
 use crate::observe::Telemetry;
-use crate::pause::{Pause, jittered};
 use crate::poll_schedule::PollSchedule;
 
 /// The time between two looks for rows of nodes long gone: a transaction may commit rows for a node that has left meanwhile.
@@ -38,7 +38,7 @@ pub(crate) struct Reaper {
 impl Reaper {
     /// Runs until this node turns out to have been cleared away itself.
     pub(crate) async fn run(self) {
-        let mut pause = Pause::default();
+        let mut backoff = Backoff::default();
         let mut neighbours = Neighbours::default();
         // A term begins with a thorough look: rows may be left of nodes that died while no other was running.
         let mut thorough_at = Instant::now();
@@ -47,7 +47,7 @@ impl Reaper {
             let thorough = began >= thorough_at;
             let until = match self.store.reclaim(&self.node, thorough).await {
                 Ok(found) => {
-                    pause.end();
+                    backoff.end();
                     if !found.registered {
                         self.lost.cancel();
                         return;
@@ -61,10 +61,10 @@ impl Reaper {
                     (Instant::now() + expiry).min(thorough_at)
                 }
                 Err(error) => {
-                    if pause.is_first() {
+                    if backoff.is_first() {
                         tracing::warn!(%error, "rows of dead nodes cannot be reclaimed; trying again");
                     }
-                    Instant::now() + pause.next(&*self.random)
+                    Instant::now() + backoff.next(&*self.random)
                 }
             };
             if neighbours.one_left(&self, until).await {

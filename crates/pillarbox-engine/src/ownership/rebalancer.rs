@@ -10,8 +10,8 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::work::Work;
+use crate::backoff::{Backoff, jittered};
 use crate::observe::Telemetry;
-use crate::pause::{Pause, jittered};
 use crate::queue::{InFlight, KeyedQueue};
 
 /// The time between two looks at the nodes and the free partitions: a node that leaves is replaced within a second.
@@ -49,7 +49,7 @@ pub(crate) struct Rebalancer {
 impl Rebalancer {
     /// Runs until this node turns out to have been cleared away.
     pub(crate) async fn run(self) {
-        let mut pause = Pause::default();
+        let mut backoff = Backoff::default();
         let mut work = Work::default();
         let mut surplus = Surplus::default();
         let mut give = Epochs::none();
@@ -58,7 +58,7 @@ impl Rebalancer {
             let health = &self.telemetry.loops.share;
             match health.ask(self.store.share(&self.node, &give)).await {
                 Ok(Share::Member(holding)) => {
-                    if pause.end() {
+                    if backoff.end() {
                         tracing::info!("partitions can be shared again");
                     }
                     let (before, _) = self.queue.assignment();
@@ -77,10 +77,10 @@ impl Rebalancer {
                 }
                 Ok(Share::Lost) => return self.lost.cancel(),
                 Err(error) => {
-                    if pause.is_first() {
+                    if backoff.is_first() {
                         tracing::warn!(%error, "partitions cannot be shared; trying again");
                     }
-                    health.sleep(pause.next(&*self.random)).await;
+                    health.sleep(backoff.next(&*self.random)).await;
                 }
             }
         }

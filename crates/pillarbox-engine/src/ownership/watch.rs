@@ -8,7 +8,7 @@ use pillarbox_core::plants;
 use pillarbox_core::store::{NodeStatus, Store};
 use tokio::time::Instant;
 
-use crate::pause::jittered;
+use crate::backoff::jittered;
 use crate::poll_schedule::PollSchedule;
 
 /// The number of looks at the other nodes within one lease of this node.

@@ -61,6 +61,17 @@ impl<T> ClassQueue<T> {
         Some(item)
     }
 
+    /// Removes the first item of a class that `is_meant`, if there is one.
+    pub(super) fn remove(&mut self, class: Class, is_meant: impl Fn(&T) -> bool) {
+        let Some(queue) = self.queues.get_mut(class.index()) else { return };
+        let Some(place) = queue.iter().position(|(_, item)| is_meant(item)) else { return };
+        queue.remove(place);
+        self.len -= 1;
+        if queue.is_empty() {
+            self.active.retain(|active| *active != class);
+        }
+    }
+
     /// Puts items back that were taken, in their order.
     pub(super) fn put_back(&mut self, class: Class, items: Vec<(u64, T)>) {
         let Some(queue) = self.queues.get_mut(class.index()).filter(|_| !items.is_empty()) else { return };

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pillarbox_core::clock::Random;
@@ -42,6 +43,9 @@ pub(crate) struct InFlight {
     quarantine: Mutex<Quarantine>,
     /// The verdicts on their way to the table; `None` unless events keep their order and handlers commit by themselves.
     unrecorded: Option<Unrecorded>,
+    /// True once the term is over. A handler that blocks its thread may end later, when the next term holds the same row: it changes
+    /// nothing of that.
+    over: AtomicBool,
 }
 
 impl InFlight {
@@ -49,7 +53,7 @@ impl InFlight {
     /// recorded](Self::earlier_recorded).
     pub(crate) fn new(intake: Arc<Intake>, queue: WorkQueue, fence: Fence, verdicts_are_awaited: bool) -> Self {
         let unrecorded = verdicts_are_awaited.then(Unrecorded::default);
-        Self { intake, queue, fence, quarantine: Mutex::default(), unrecorded }
+        Self { intake, queue, fence, quarantine: Mutex::default(), unrecorded, over: AtomicBool::new(false) }
     }
 
     /// The queue from which workers take.
@@ -74,7 +78,7 @@ impl InFlight {
     /// Forgets what waits in memory and has it read anew, since operators have changed rows that may be among it. What is being read at this
     /// moment is not taken.
     pub(crate) fn begin_anew(&self, in_order: bool) {
-        self.intake.begin_anew(in_order);
+        self.intake.begin_anew(&self.queue, in_order);
     }
 
     /// What operators have paused.
@@ -99,7 +103,7 @@ impl InFlight {
 
     /// Forgets rows that were waiting in memory and are left to the table.
     pub(crate) fn forget(&self, seqs: Vec<i64>) {
-        if !seqs.is_empty() {
+        if !seqs.is_empty() && !self.is_over() {
             self.intake.registry.release(seqs);
         }
     }
@@ -197,6 +201,9 @@ impl InFlight {
 
     /// Lets go of a row whose verdict does not count: it is in the table as it was, for whichever node owns it.
     pub(crate) fn let_go(&self, seq: i64) {
+        if self.is_over() {
+            return;
+        }
         self.intake.registry.release([seq]);
         self.queue.recorded([(seq, false)]);
         self.poll_schedule().wake_for(seq);
@@ -204,6 +211,9 @@ impl InFlight {
 
     /// Leaves an event that was put off, and what waits behind it, in the table as they are.
     pub(crate) fn leave(&self, row: &Row) {
+        if self.is_over() {
+            return;
+        }
         let ended = self.queue.left(row.seq);
         let others = !ended.dropped.is_empty();
         self.forget(ended.dropped);
@@ -222,7 +232,7 @@ impl InFlight {
     /// says so there: any node may take the others.
     pub(crate) fn leave_paused(&self, item: &Item) {
         if self.fence == Fence::Row && item.is_announced() {
-            self.intake.registry.release([item.row.seq]);
+            self.forget(vec![item.row.seq]);
         } else {
             self.leave(&item.row);
         }
@@ -230,7 +240,7 @@ impl InFlight {
 
     /// Has this node not take a row for so long, if other nodes may; false if none may, or too many rows are left to others.
     pub(crate) fn leave_to_others(&self, seq: i64, delay: Duration) -> bool {
-        self.fence == Fence::Row && self.intake.registry.skip_until(seq, Instant::now(), delay)
+        self.fence == Fence::Row && !self.is_over() && self.intake.registry.skip_until(seq, Instant::now(), delay)
     }
 
     /// The partitions of rows in flight, in the order of `seqs`.
@@ -248,6 +258,9 @@ impl InFlight {
         certainly: bool,
         went_back: impl FnOnce() -> bool,
     ) {
+        if self.is_over() {
+            return;
+        }
         // What is held in its place is still in memory.
         let ended = batch.iter().filter(|verdict| !matches!(verdict.change, Change::Hold { .. }));
         let seqs = ended.clone().map(|verdict| verdict.row.seq);
@@ -285,6 +298,11 @@ impl InFlight {
         self.no_longer_unrecorded([seq]);
         // There is room, unless the term is given up: then the row stays held until it ends.
         let _is_added = self.quarantine.lock().add(seq);
+    }
+
+    /// The database refuses to record a failure of an event that keeps its place: its worker has it still, and tries it again.
+    pub(crate) fn failure_not_recorded(&self, seq: i64) {
+        self.no_longer_unrecorded([seq]);
     }
 
     /// True if no further row can be quarantined until [another leaves](Self::end_quarantine).
@@ -327,8 +345,13 @@ impl InFlight {
         self.queue.abandon()
     }
 
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
     /// Forgets everything: the term is over.
     pub(crate) fn clear(&self) {
+        self.over.store(true, Ordering::Release);
         self.intake.registry.clear();
     }
 

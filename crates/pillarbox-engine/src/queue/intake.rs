@@ -61,7 +61,7 @@ pub(crate) struct Intake {
     pub(crate) reported: Reported,
     /// What operators have paused.
     pub(crate) pauses: Arc<OperatorPauses>,
-    /// Rung when an operator of this process has changed pending rows, or what is paused.
+    /// Notified when an operator of this process has changed pending rows, or what is paused.
     pub(crate) intervened: Notify,
     telemetry: Arc<Telemetry>,
     stamp: Arc<Stamp>,
@@ -137,11 +137,11 @@ impl Intake {
 
     /// Forgets what waits in memory, has it read anew, and takes nothing of what is being read or written at this moment: operators have
     /// changed rows that may be among it. From then on nothing begins that was read before, but for events that are announced in the table
-    /// before they begin. `in_order` says that all events keep the order of the table.
-    pub(crate) fn begin_anew(&self, in_order: bool) {
+    /// before they begin. `in_order` says that all events keep the order of the table. `queue` is that of the term, which may be ending: what waits
+    /// in it then is to be delivered still.
+    pub(crate) fn begin_anew(&self, queue: &WorkQueue, in_order: bool) {
         // Held for writing, so that no commit is between its check and the queue.
         let term = self.term.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(Open { queue, .. }) = term.as_ref() else { return };
         self.registry.begin_anew();
         let Dropped { mut read_anew, paused } = queue.drop_waiting(in_order, &self.pauses);
         if self.hot_path == HotPath::Owned {

@@ -32,8 +32,8 @@ use pillarbox_core::store::{OrderKey, Row};
 /// ```
 ///
 /// Of each key one event runs at a time, and the lowest `seq` is next. A key that has much waiting in the table gets a share of
-/// the memory and no more, so that it cannot keep the others out: then it is *behind*, and read apart from the others,
-/// together with all that are behind.
+/// the memory and no more, so that it cannot keep the others out: then it is *backlogged*, and read apart from the others,
+/// together with all backlogged ones.
 ///
 /// What makes a key wait is in the table: a failing event that is recorded there. Until it is, and until every fetch that
 /// began before is over, the key is *blocked* here.
@@ -54,9 +54,9 @@ pub(crate) struct KeyedQueue {
     failing: FailingKey,
 }
 
-/// As many keys are waited for at most, which have events in the table of a class that has its share. Beyond, nothing further is read.
+/// Maximum number of keys whose events wait in the table for room of their class. Beyond it nothing is read until some go on.
 const MOST_WAITED_FOR: usize = 100_000;
-/// As many keys are held at most. Beyond, nothing further is read until a type is resumed.
+/// Maximum number of keys kept back behind a paused event. Beyond it nothing is read until a type is resumed.
 const MOST_HELD: usize = 1_000_000;
 
 /// The origin of the rows of a fetch.
@@ -66,7 +66,7 @@ pub(crate) struct Source {
     pub(crate) fetch: u64,
     /// All rows at or below it were known before.
     pub(crate) floor: i64,
-    /// True if it read keys that are behind.
+    /// True if it read backlogged keys.
     pub(crate) refill: bool,
     /// The class that it reads for, if it reads what was left in the table of one.
     pub(crate) class: Option<Class>,
@@ -139,7 +139,7 @@ impl KeyedQueue {
             Ready::Lone(item) => keep(&mut dropped, active.contains(partition_of(&item.row)), item.row.seq),
         });
         state.queued -= dropped.len();
-        state.behind.retain(|_, behind| active.contains(behind.partition));
+        state.backlogged.retain(|_, backlogged| active.contains(backlogged.partition));
         // What has been told to stop goes on as it was told; what begins from now on has not been.
         state.deliverers.retain(|partition, deliverer| !active.contains(*partition) || !deliverer.lost.is_cancelled());
         state.active = active;
@@ -169,9 +169,10 @@ impl KeyedQueue {
             Ready::Key(_) => true,
             Ready::Lone(item) => keep(&mut dropped, item.is_announced() && !is_paused(item), item.row.seq),
         });
+        state.list_anew();
         state.queued -= dropped.len();
         // What was to be read of keys apart from the others is read with them now.
-        let floors = state.behind.drain().map(|(_, behind)| behind.floor.saturating_add(1));
+        let floors = state.backlogged.drain().map(|(_, backlogged)| backlogged.floor.saturating_add(1));
         let lowest = floors.chain(dropped.iter().copied()).min();
         if let Some(lowest) = lowest {
             state.free_from(lowest);
@@ -183,6 +184,8 @@ impl KeyedQueue {
         }
         state.assigned_during = state.fetch;
         state.failed_during = state.fetch;
+        // What is listed now may be of another class than before, and one that is closed may be empty.
+        self.shares.items.notify_one();
         self.shares.room.notify_one();
         dropped
     }
@@ -248,14 +251,14 @@ impl KeyedQueue {
         }
     }
 
-    /// The limits of the next fetch, if one is worth it. None is made for further keys while too many are behind, or waited for.
+    /// The limits of the next fetch, if one is worth it. None is made for further keys while too many are backlogged, or waited for.
     pub(crate) fn room(&self) -> Option<Limits> {
         if self.takes_keys() { self.shares.fetch_room() } else { None }
     }
 
     fn takes_keys(&self) -> bool {
         let state = self.state.lock();
-        state.behind.len() < self.most_backlogged
+        state.backlogged.len() < self.most_backlogged
             && state.waited_for.len() < MOST_WAITED_FOR
             && state.held.len() < MOST_HELD
     }
@@ -293,10 +296,10 @@ impl KeyedQueue {
         let since = source.since;
         let (mut refused, mut left, mut left_keys) =
             (Vec::new(), BTreeMap::<Class, Vec<i64>>::new(), HashMap::default());
-        for (row, past) in rows {
+        for (row, prior_attempt) in rows {
             let seq = row.seq;
             let class = self.shares.class(&row, Path::Cold);
-            let item = Item { row, path: Path::Cold, since, past, class, charge: None, deliverer: None };
+            let item = Item { row, path: Path::Cold, since, prior_attempt, class, charge: None, deliverer: None };
             match state.take(item, source, self.per_key, &self.shares, &self.pauses, &mut left_keys) {
                 Admission::Queued => continue,
                 Admission::Refused => {}
@@ -359,9 +362,9 @@ impl KeyedQueue {
         }
         state.ready.put_back(class, passed);
         self.shares.give_back(class, max - items.len());
-        let hungry = items.iter().any(|item| self.wants(&state, item));
+        let is_wanted = items.iter().any(|item| self.wants(&state, item));
         drop(state);
-        if hungry || !items.is_empty() {
+        if is_wanted || !items.is_empty() {
             self.shares.room.notify_one();
         }
         items
@@ -369,9 +372,10 @@ impl KeyedQueue {
 
     /// True if taking `item` has left something for the reader to do.
     fn wants(&self, state: &State, item: &Item) -> bool {
-        let is_low =
-            |hash: KeyHash| state.behind.get(&hash).is_some_and(|behind| state.waiting(hash) == behind.share / 2);
-        state.queued == self.capacity / 2 || (!state.behind.is_empty() && hash_of(&item.row).is_some_and(is_low))
+        let is_low = |hash: KeyHash| {
+            state.backlogged.get(&hash).is_some_and(|backlogged| state.waiting(hash) == backlogged.share / 2)
+        };
+        state.queued == self.capacity / 2 || (!state.backlogged.is_empty() && hash_of(&item.row).is_some_and(is_low))
     }
 
     /// The key of an event that runs.
@@ -508,7 +512,7 @@ impl KeyedQueue {
             }
         }
         if answered {
-            // With the next fetch the key is not blocked any more: if it is behind, it may be read.
+            // With the next fetch the key is not blocked any more: if it is backlogged, it may be read.
             self.shares.room.notify_one();
         }
         freed

@@ -6,26 +6,27 @@ use pillarbox_core::store::WakeUps;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::pause::Pause;
+use crate::backoff::Backoff;
 
-/// The shortest distance between two rings: however many events are committed here, the others are woken for all of them.
+/// The shortest time between two notifications: however many events are committed here, the others are woken for all of them.
 const DEBOUNCE: Duration = Duration::from_millis(5);
-/// The delays after which to ring for a write whose commit nobody will report.
+/// The delays after which to notify the others of a write whose commit nobody will report.
 const GUESSES: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
 
 /// Wakes the nodes that deliver what this process writes and does not deliver itself.
 ///
-/// It never rings within a user's transaction: in PostgreSQL that would make all committers queue for one lock.
+/// It never notifies within a user's transaction: in PostgreSQL that would make all committers queue for one lock.
 #[derive(Debug)]
 pub(crate) struct Notifier {
     enabled: bool,
     plan: Mutex<Plan>,
-    bell: Notify,
+    /// Notified when the plan has changed.
+    replanned: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Plan {
-    /// The time of the next ring.
+    /// The time of the next notification.
     at: Option<Instant>,
     /// The last write whose commit has to be guessed.
     wrote: Option<Instant>,
@@ -33,7 +34,7 @@ struct Plan {
 
 impl Notifier {
     pub(crate) fn new(enabled: bool) -> Self {
-        Self { enabled, plan: Mutex::default(), bell: Notify::new() }
+        Self { enabled, plan: Mutex::default(), replanned: Notify::new() }
     }
 
     pub(crate) fn is_enabled(&self) -> bool {
@@ -43,7 +44,7 @@ impl Notifier {
     /// Events were committed that somebody else has to deliver.
     pub(crate) fn committed(&self) {
         if self.enabled {
-            self.ring_at(&mut self.plan.lock(), Instant::now());
+            self.notify_at(&mut self.plan.lock(), Instant::now());
         }
     }
 
@@ -53,43 +54,43 @@ impl Notifier {
             let now = Instant::now();
             let mut plan = self.plan.lock();
             plan.wrote = Some(now);
-            self.ring_at(&mut plan, now + GUESSES[0]);
+            self.notify_at(&mut plan, now + GUESSES[0]);
         }
     }
 
-    fn ring_at(&self, plan: &mut Plan, at: Instant) {
+    fn notify_at(&self, plan: &mut Plan, at: Instant) {
         if plan.at.is_none_or(|planned| at < planned) {
             plan.at = Some(at);
-            self.bell.notify_one();
+            self.replanned.notify_one();
         }
     }
 
-    /// Rings for as long as it is polled.
+    /// Notifies the others for as long as it is polled.
     pub(crate) async fn run(&self, wake_ups: &dyn WakeUps, random: &dyn Random) {
-        let mut pause = Pause::default();
+        let mut backoff = Backoff::default();
         loop {
             self.wait().await;
             match wake_ups.notify().await {
                 Ok(()) => {
-                    if pause.end() {
+                    if backoff.end() {
                         tracing::info!("other nodes are woken again");
                     }
                     tokio::time::sleep(DEBOUNCE).await;
                 }
                 Err(error) => {
-                    if pause.is_first() {
+                    if backoff.is_first() {
                         tracing::warn!(%error, "other nodes cannot be woken; they find the events at their next poll");
                     }
-                    tokio::time::sleep(pause.next(random)).await;
+                    tokio::time::sleep(backoff.next(random)).await;
                 }
             }
         }
     }
 
-    /// Waits for the next planned ring and plans the one after it.
+    /// Waits for the next planned notification and plans the one after it.
     async fn wait(&self) {
         loop {
-            let changed = self.bell.notified();
+            let changed = self.replanned.notified();
             let at = {
                 let mut plan = self.plan.lock();
                 let now = Instant::now();
@@ -115,39 +116,39 @@ impl Notifier {
 mod tests {
     use super::*;
 
-    /// The times of all rings within `span`, in milliseconds.
-    async fn rings(notifier: &Notifier, span: Duration) -> Vec<u128> {
+    /// The times of all notifications within `span`, in milliseconds.
+    async fn notifications(notifier: &Notifier, span: Duration) -> Vec<u128> {
         let start = Instant::now();
         let mut times = Vec::new();
-        let ring = async {
+        let notifying = async {
             loop {
                 notifier.wait().await;
                 times.push(start.elapsed().as_millis());
                 tokio::time::sleep(DEBOUNCE).await;
             }
         };
-        let _elapsed: Result<(), _> = tokio::time::timeout(span, ring).await;
+        let _elapsed: Result<(), _> = tokio::time::timeout(span, notifying).await;
         times
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_commit_rings_at_once_and_a_thousand_ring_once() {
+    async fn a_commit_notifies_at_once_and_a_thousand_notify_once() {
         let notifier = Notifier::new(true);
         for _ in 0..1000 {
             notifier.committed();
         }
-        assert_eq!(rings(&notifier, Duration::from_secs(1)).await, [0]);
+        assert_eq!(notifications(&notifier, Duration::from_secs(1)).await, [0]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_write_rings_when_it_may_have_been_committed() {
+    async fn a_write_notifies_when_it_may_have_been_committed() {
         let notifier = Notifier::new(true);
         notifier.wrote();
-        assert_eq!(rings(&notifier, Duration::from_secs(1)).await, [5, 20, 80]);
+        assert_eq!(notifications(&notifier, Duration::from_secs(1)).await, [5, 20, 80]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn writes_without_end_do_not_put_off_the_ring() {
+    async fn writes_without_end_do_not_put_off_the_notification() {
         let notifier = Notifier::new(true);
         let writing = async {
             loop {
@@ -155,11 +156,11 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        let rings = tokio::select! {
-            rings = rings(&notifier, Duration::from_secs(1)) => rings,
+        let times = tokio::select! {
+            times = notifications(&notifier, Duration::from_secs(1)) => times,
             () = writing => unreachable!("it never ends"),
         };
-        assert!(rings.len() > 50 && rings.windows(2).all(|pair| pair[1] - pair[0] <= 21), "{rings:?}");
+        assert!(times.len() > 50 && times.windows(2).all(|pair| pair[1] - pair[0] <= 21), "{times:?}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -167,6 +168,6 @@ mod tests {
         let notifier = Notifier::new(false);
         notifier.wrote();
         notifier.committed();
-        assert!(rings(&notifier, Duration::from_secs(1)).await.is_empty());
+        assert!(notifications(&notifier, Duration::from_secs(1)).await.is_empty());
     }
 }

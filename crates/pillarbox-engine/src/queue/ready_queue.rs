@@ -32,7 +32,7 @@ pub(crate) struct Item {
     /// The time at which it was committed (hot) or had been read (cold).
     pub(crate) since: Instant,
     /// The record of earlier deliveries that the table had.
-    pub(crate) past: PriorAttempt,
+    pub(crate) prior_attempt: PriorAttempt,
     pub(crate) class: Class,
     /// The part of the workers and the memory that it takes up; `None` for a copy of one that has a charge.
     pub(crate) charge: Option<Charge>,
@@ -43,7 +43,7 @@ pub(crate) struct Item {
 impl Item {
     /// True if it is announced in the table before it begins, which refuses what has changed there.
     pub(crate) fn is_announced(&self) -> bool {
-        self.past != PriorAttempt::Clean
+        self.prior_attempt != PriorAttempt::Clean
     }
 
     /// A worker takes it: as what it is called with, or beside that.
@@ -115,7 +115,7 @@ impl ReadyQueue {
         let charge = Some(Charge::new(&self.shares, class, &row, false));
         state.hot.push(
             class,
-            Item { row, path: Path::Hot, since, past: PriorAttempt::Clean, class, charge, deliverer: None },
+            Item { row, path: Path::Hot, since, prior_attempt: PriorAttempt::Clean, class, charge, deliverer: None },
         );
         drop(state);
         self.shares.items.notify_one();
@@ -140,7 +140,7 @@ impl ReadyQueue {
         if is_called_off() {
             return Pushed::CalledOff(rows);
         }
-        for (row, past) in rows {
+        for (row, prior_attempt) in rows {
             let class = self.shares.class(&row, Path::Cold);
             let passed = self.shares.is_passed(class) && reading != Some(class);
             if passed || !self.shares.may_wait(class) {
@@ -148,7 +148,8 @@ impl ReadyQueue {
                 continue;
             }
             let charge = Some(Charge::new(&self.shares, class, &row, true));
-            state.cold.push(class, Item { row, path: Path::Cold, since, past, class, charge, deliverer: None });
+            let item = Item { row, path: Path::Cold, since, prior_attempt, class, charge, deliverer: None };
+            state.cold.push(class, item);
         }
         debug_assert!(state.cold.len() <= self.cold_capacity, "I7: a claim takes at most the free slots");
         drop(state);
@@ -166,7 +167,7 @@ impl ReadyQueue {
                     // Within the lock: the next worker has to know that this one is busy.
                     item.begin(true);
                     drop(state);
-                    // Each worker that finds work wakes the next one: a push rings once, however much it brings.
+                    // Each worker that finds work wakes the next one: a push notifies once, however much it brings.
                     if more {
                         self.shares.items.notify_one();
                     }
@@ -243,6 +244,8 @@ impl ReadyQueue {
             });
         }
         drop(state);
+        // One that is closed may be empty now.
+        self.shares.items.notify_one();
         self.shares.room.notify_one();
         dropped
     }

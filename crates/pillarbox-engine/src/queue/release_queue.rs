@@ -6,7 +6,7 @@ use pillarbox_core::store::{RowId, Store};
 use tokio::sync::Notify;
 
 use super::Registry;
-use crate::pause::Pause;
+use crate::backoff::Backoff;
 use crate::poll_schedule::PollSchedule;
 
 /// Rows to remember at most; what is beyond that this node finds by itself, as it finds whatever it forgot.
@@ -21,7 +21,8 @@ pub(crate) const RELEASED_AT_ONCE: usize = 5_000;
 pub(crate) struct ReleaseQueue {
     /// Each with whether this node looks for it when it is given back.
     rows: Mutex<Vec<(RowId, bool)>>,
-    bell: Notify,
+    /// Notified when a row is queued.
+    queued: Notify,
 }
 
 impl ReleaseQueue {
@@ -33,7 +34,7 @@ impl ReleaseQueue {
             rows.push((row, wanted));
         }
         drop(rows);
-        self.bell.notify_one();
+        self.queued.notify_one();
         has_room
     }
 
@@ -56,11 +57,11 @@ impl ReleaseQueue {
         poll_schedule: &PollSchedule,
         random: &dyn Random,
     ) {
-        let mut pause = Pause::default();
+        let mut backoff = Backoff::default();
         loop {
             let given: Vec<(RowId, bool)> = self.rows.lock().iter().take(RELEASED_AT_ONCE).cloned().collect();
             if given.is_empty() {
-                self.bell.notified().await;
+                self.queued.notified().await;
                 continue;
             }
             let lowest = given.iter().filter(|(_, wanted)| *wanted).map(|(row, _)| row.seq).min();
@@ -70,7 +71,7 @@ impl ReleaseQueue {
             }
             match store.release(node, &rows).await {
                 Ok(()) => {
-                    pause.end();
+                    backoff.end();
                     // Nobody else takes any out while a term is open.
                     let mut left = self.rows.lock();
                     let given = rows.len().min(left.len());
@@ -82,10 +83,10 @@ impl ReleaseQueue {
                     }
                 }
                 Err(error) => {
-                    if pause.is_first() {
+                    if backoff.is_first() {
                         tracing::warn!(%error, "claimed rows that this node does not deliver now cannot be released; trying again");
                     }
-                    tokio::time::sleep(pause.next(random)).await;
+                    tokio::time::sleep(backoff.next(random)).await;
                 }
             }
         }

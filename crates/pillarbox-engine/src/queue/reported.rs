@@ -22,10 +22,11 @@ pub(crate) struct Reported {
     /// True while somebody looks receipts up.
     is_on: AtomicBool,
     waiting: Mutex<Vec<First>>,
-    bell: Notify,
+    /// Notified when a receipt is queued.
+    queued: Notify,
 }
 
-/// The first row of a receipt, which stands for all: a write is one statement.
+/// The first row of a receipt, which stands for all: a write stands or falls as a whole.
 #[derive(Debug)]
 struct First {
     seq: i64,
@@ -45,14 +46,14 @@ impl Reported {
         let (event_id, event_type) = (row.event_id().into(), row.envelope().event_type().into());
         waiting.push(First { seq: *seq, event_id, event_type });
         drop(waiting);
-        self.bell.notify_one();
+        self.queued.notify_one();
     }
 
     /// Looks receipts up for as long as it is polled.
     pub(crate) async fn look_up(&self, store: &dyn Store, intake: &Intake) {
         self.is_on.store(true, Relaxed);
         loop {
-            self.bell.notified().await;
+            self.queued.notified().await;
             let receipts = std::mem::take(&mut *self.waiting.lock());
             let mut seqs: Vec<i64> = receipts.iter().map(|first| first.seq).collect();
             seqs.sort_unstable();

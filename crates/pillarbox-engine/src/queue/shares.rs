@@ -1,7 +1,7 @@
 mod limited;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 use pillarbox_core::handle::{DeliveringNode, Delivery, Path};
 use pillarbox_core::hash::guarded::HashMap;
@@ -71,13 +71,14 @@ pub(crate) struct Shares {
     by_class: [Load; CLASSES as usize],
     /// A bit for each class that is passed over.
     passed: AtomicU64,
-    /// The kind of room that the reader waits for; 0 if it does not wait.
+    /// The kind of room that the reader waits for; 0 if it does not wait. This and what is freed are accessed in one order that all threads see:
+    /// either the reader sees what was freed, or whoever freed it sees that the reader waits.
     reader_wants: AtomicU8,
-    /// Rung when there may be something for a worker.
+    /// Notified when there may be something for a worker.
     pub(super) items: Notify,
     /// The time at which a worker wakes up that waits for the rate of a handler.
     alarm: Mutex<Option<Instant>>,
-    /// Rung when there may be room for a fetch.
+    /// Notified when there may be room for a fetch.
     pub(super) room: Notify,
 }
 
@@ -145,9 +146,13 @@ impl Shares {
         self.has_bytes(account) && (!self.is_limited(account) || self.rows_of(account) < self.free().rows)
     }
 
-    /// The same for the hot queue, in which `own` events of the class wait and `free` places are left.
+    /// The same for the hot queue, in which `own` events of the class wait and `free` places are left. It leaves as many bytes free as
+    /// [a fetch](Self::fetch_room) wants, or nothing would be read while it is fed.
     pub(super) fn may_wait_hot(&self, class: Class, own: usize, free: usize) -> bool {
-        free > 0 && self.free().bytes > 0 && self.has_bytes(class) && (!self.is_limited(class) || own < free)
+        let free_bytes = self.free().bytes;
+        let is_within_share =
+            !self.is_limited(class) || (own < free && 2 * self.load(class).bytes.load(SeqCst) <= free_bytes);
+        free > 0 && free_bytes > self.most.bytes / 4 && is_within_share
     }
 
     fn has_bytes(&self, account: Class) -> bool {
@@ -168,8 +173,8 @@ impl Shares {
 
     fn free(&self) -> Limits {
         Limits {
-            rows: self.most.rows.saturating_sub(self.all.waiting.load(Relaxed)),
-            bytes: self.most.bytes.saturating_sub(self.all.bytes.load(Relaxed)),
+            rows: self.most.rows.saturating_sub(self.all.waiting.load(SeqCst)),
+            bytes: self.most.bytes.saturating_sub(self.all.bytes.load(SeqCst)),
         }
     }
 
@@ -198,7 +203,7 @@ impl Shares {
     /// The limits of a fetch of this class; `None` while there is little room for it.
     pub(crate) fn room_for(&self, class: Class) -> Option<Limits> {
         let (free, load) = (self.free(), self.load(class));
-        let own = Limits { rows: load.waiting.load(Relaxed), bytes: load.bytes.load(Relaxed) };
+        let own = Limits { rows: load.waiting.load(SeqCst), bytes: load.bytes.load(SeqCst) };
         let has_room = free.rows > 0 && free.bytes > 0 && 3 * own.rows <= free.rows && 2 * own.bytes <= free.bytes;
         has_room.then(|| Limits {
             rows: (free.rows - own.rows).div_ceil(2),
@@ -269,14 +274,14 @@ impl Shares {
     /// would go on for ever once its task has used up what the runtime grants it at a time, as no timer is due for such a task.
     pub(crate) async fn freed(&self, wants_room: bool) {
         tokio::task::consume_budget().await;
-        let rung = self.room.notified();
+        let freed = self.room.notified();
         let wants = if wants_room { WANTS_ROOM } else { WANTS_ROOM_FOR_PASSED };
-        self.reader_wants.store(wants, Relaxed);
-        // What was freed before that rang for nobody.
+        self.reader_wants.store(wants, SeqCst);
+        // What was freed before that woke nobody.
         if !self.is_wanted(wants) {
-            rung.await;
+            freed.await;
         }
-        self.reader_wants.store(0, Relaxed);
+        self.reader_wants.store(0, SeqCst);
     }
 
     fn is_wanted(&self, wants: u8) -> bool {
@@ -284,11 +289,11 @@ impl Shares {
     }
 
     fn wake_reader(&self) {
-        let wants = self.reader_wants.load(Relaxed);
+        let wants = self.reader_wants.load(SeqCst);
         if wants != 0
             && !plants::is("room_rings_nobody")
             && self.is_wanted(wants)
-            && self.reader_wants.swap(0, Relaxed) != 0
+            && self.reader_wants.swap(0, SeqCst) != 0
         {
             self.room.notify_one();
         }
@@ -337,10 +342,10 @@ impl Charge {
             return;
         }
         let (from, to) = (self.shares.load(self.account), self.shares.load(account));
-        from.bytes.fetch_sub(self.bytes, Relaxed);
+        from.bytes.fetch_sub(self.bytes, SeqCst);
         to.bytes.fetch_add(self.bytes, Relaxed);
         if self.waits {
-            from.waiting.fetch_sub(1, Relaxed);
+            from.waiting.fetch_sub(1, SeqCst);
             to.waiting.fetch_add(1, Relaxed);
         }
         self.account = account;
@@ -350,7 +355,7 @@ impl Charge {
     pub(super) fn begin(&mut self, class: Class, worker: bool) {
         self.move_to(class);
         for load in self.loads() {
-            load.waiting.fetch_sub(usize::from(self.waits), Relaxed);
+            load.waiting.fetch_sub(usize::from(self.waits), SeqCst);
             load.running.fetch_add(usize::from(worker), Relaxed);
         }
         (self.waits, self.runs) = (false, worker);
@@ -364,8 +369,8 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         for load in self.loads() {
-            load.bytes.fetch_sub(self.bytes, Relaxed);
-            load.waiting.fetch_sub(usize::from(self.waits), Relaxed);
+            load.bytes.fetch_sub(self.bytes, SeqCst);
+            load.waiting.fetch_sub(usize::from(self.waits), SeqCst);
             load.running.fetch_sub(usize::from(self.runs), Relaxed);
         }
         let limiter = self.shares.limiter(self.account).filter(|_| self.runs);
@@ -436,15 +441,21 @@ impl Classes {
             }
         };
         let mut known = self.known.lock();
+        if let Some(class) = known.get(&(registered.number, lane)) {
+            return *class;
+        }
         let next = known.len() + 1;
-        *known.entry((registered.number, lane)).or_insert_with(|| {
-            let class = u8::try_from(next).map_or(Class::LAST, |number| Class(number).min(Class::LAST));
-            self.count.store(class.index(), Relaxed);
-            if next > 1 {
-                self.several.store(true, Relaxed);
-            }
-            class
-        })
+        let Some(class) = u8::try_from(next).ok().map(Class).filter(|class| *class < Class::LAST) else {
+            // Lanes without number, as of one for each customer, are not remembered.
+            self.count.store(Class::LAST.index(), Relaxed);
+            return Class::LAST;
+        };
+        known.insert((registered.number, lane), class);
+        self.count.store(class.index(), Relaxed);
+        if next > 1 {
+            self.several.store(true, Relaxed);
+        }
+        class
     }
 
     fn has_type_alone(&self, row: &Arc<Row>) -> bool {
@@ -504,6 +515,26 @@ mod tests {
         assert_eq!(silent(8, 3), [4, 3, 1]);
         assert_eq!(silent(8, 4), [4, 2, 1, 1]);
         assert_eq!(silent(32, 10), [[16, 8].as_slice(), &[1; 8]].concat());
+    }
+
+    #[test]
+    fn the_hot_queue_leaves_the_bytes_that_a_fetch_wants() {
+        let most = Limits { rows: 10, bytes: 1000 };
+        for (several, bytes, may_wait) in
+            [(false, 749, true), (false, 750, false), (true, 333, true), (true, 334, false)]
+        {
+            let shares = Shares::new(Classes::one(), 1, most);
+            shares.classes.several.store(several, Relaxed);
+            shares.classes.count.store(1, Relaxed);
+            for load in [&shares.all, shares.load(Class::FIRST)] {
+                load.bytes.store(bytes, Relaxed);
+            }
+            assert_eq!(shares.may_wait_hot(Class::FIRST, 0, 5), may_wait, "{several} {bytes}");
+            assert!(
+                !may_wait || shares.fetch_room().is_some(),
+                "{several} {bytes}: what is hot keeps nothing from being read"
+            );
+        }
     }
 
     #[tokio::test]

@@ -13,7 +13,8 @@ use super::Intake;
 #[derive(Debug, Default)]
 pub(crate) struct Unverified {
     waiting: Mutex<Waiting>,
-    bell: Notify,
+    /// Notified when a receipt is queued.
+    queued: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -39,7 +40,7 @@ impl Unverified {
         waiting.rows += rows.len();
         waiting.receipts.push(Receipt { written: written.clone(), rows });
         drop(waiting);
-        self.bell.notify_one();
+        self.queued.notify_one();
         true
     }
 
@@ -57,7 +58,7 @@ impl Unverified {
         loop {
             let receipts = self.take();
             if receipts.is_empty() {
-                self.bell.notified().await;
+                self.queued.notified().await;
                 continue;
             }
             let rows: Vec<i64> = receipts.iter().flat_map(|receipt| receipt.rows.iter().copied()).collect();

@@ -168,14 +168,14 @@ impl<K> OutboxBuilder<K> {
         let mode = self.mode.of_nodes().filter(|_| self.enabled);
         if mode.is_some() && self.handling.router.is_empty() {
             let remedy = "register one with `handle`, `handle_type`, `handler` or `handle_all`";
-            return Err(ConfigError::new("handlers", "are missing: no event would be delivered", remedy).into());
+            return Err(ConfigError::new("handlers", "is empty, so no event would be delivered", remedy).into());
         }
         if mode.is_none() && (!self.enabled || !self.handling.router.is_empty()) {
             let (mode, enabled) = (self.mode, self.enabled);
             tracing::info!(%mode, enabled, "the registered handlers are not called in this process: it delivers nothing");
         }
         if self.handling.router.limited() > MOST_LIMITED {
-            let problem = format!("are {} with limits of their own", self.handling.router.limited());
+            let problem = format!("has {} entries with limits of their own", self.handling.router.limited());
             return Err(ConfigError::new("handlers", problem, format!("limit at most {MOST_LIMITED} of them")).into());
         }
         store.check().await?;
@@ -357,7 +357,7 @@ impl<K: DeliveringMode> OutboxBuilder<K> {
         self.set(|config| config.claim.batch = rows)
     }
 
-    /// Shortest and longest pause between looks at the table that nothing asked for. Default 50 ms and 5 s.
+    /// Shortest and longest time between two polls of the table that nothing asked for. Default 50 ms and 5 s.
     pub fn poll_interval(mut self, min: Duration, max: Duration) -> Self {
         self.config.claim.min_interval = min;
         self.config.claim.max_interval = max;
@@ -451,7 +451,7 @@ impl OutboxBuilder {
 }
 
 impl<K: Parallel> OutboxBuilder<K> {
-    /// Holds back events of some types for a while, as a handler says that passes events on. It has no effect in mode `ordered`.
+    /// Lets a forwarding handler pause delivery of chosen event types. It has no effect in mode `ordered`.
     pub fn type_pause(mut self, type_pause: TypePause) -> Self {
         self.handling.type_pause = type_pause;
         self

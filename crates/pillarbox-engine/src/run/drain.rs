@@ -187,8 +187,9 @@ impl Outbox {
     /// their work and end, such as a CronJob or a function in the cloud.
     ///
     /// Only the database says that nothing is due: this node's memory may be empty while rows are left. These are due and waited for:
-    /// rows that other nodes hold, rows of a paused event type, and in mode `ordered` a failing event with all that is
-    /// behind it. These are not: rows whose time has not come, an event that waits for another attempt among them; in mode `partitioned`
+    /// rows that other nodes hold, rows whose type is paused in this process by a route ([`TypePause`](super::TypePause)), and in mode
+    /// `ordered` a failing event with all that is behind it. These are not: rows whose time has not come, an event that waits for
+    /// another attempt among them; in mode `partitioned`
     /// rows behind a failing event of their key; rows that an [operator has paused](Self::pauses), and those that keep their order behind
     /// them; DEAD rows; rows that no transaction has committed yet. An event that no handler
     /// takes is due until [`unroutable`](super::DispatchConfig::unroutable) has put it off or made it DEAD.

@@ -16,7 +16,8 @@ pub enum MultiNode {}
 /// Any number of nodes deliver, each the events of some of the 256 partitions that keys are grouped into. The events of a key
 /// are delivered in the order in which they were written, one at a time, whichever node has them.
 ///
-/// There is no delivery from memory: a commit wakes the owner, which reads the table.
+/// There is no delivery from memory. A commit wakes this node if it owns the key's partition; other owners are woken only with
+/// [`wake_up`](super::OutboxBuilder::wake_up), and otherwise find the event at their next poll.
 #[derive(Debug, Clone, Copy)]
 pub enum Partitioned {}
 

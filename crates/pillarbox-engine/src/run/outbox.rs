@@ -298,6 +298,10 @@ impl Outbox {
     /// Commits a transaction of the driver's own, in which `receipt` was written, as the guard of [`begin`](Self::begin)
     /// does: the commit is verified, and the events that it committed take the hot path.
     ///
+    /// It is for the outermost transaction. Commit a nested one, whose commit only releases a savepoint, by the driver, and hand its receipt in with
+    /// the outermost. sqlx tells a nested one, which is refused and rolled back. SeaORM, tokio-postgres and deadpool-postgres do not: with theirs the
+    /// rows are looked up after the commit, as by [`notify_committed`](Self::notify_committed).
+    ///
     /// In mode `multi_node` they are claimed from the table at once instead: their rows are nobody's, and another node may
     /// have them. There only the guard gives events to memory.
     ///
@@ -313,9 +317,11 @@ impl Outbox {
     /// Nothing is delivered on this word alone. In mode `single_node` the rows are looked up, many receipts in one statement,
     /// and those that are there are delivered from memory. A receipt whose rows are not there is logged: its transaction was
     /// rolled back, as PostgreSQL does with the `COMMIT` of one in which a statement has failed, or has not committed yet. In
-    /// the other modes the nodes that may deliver the events are woken.
+    /// the other modes this node is woken if it may deliver the events, and other nodes are if
+    /// [`wake_up`](super::OutboxBuilder::wake_up) is on.
     ///
-    /// Calling it twice, or not at all, delivers no event twice and loses none.
+    /// Calling it twice, or not at all, delivers no event twice and loses none. It does nothing for what was written in a transaction of
+    /// [`begin`](Self::begin), whose guard tells of the end.
     pub fn notify_committed(&self, receipt: Written) {
         self.shared.writer.notify_committed(receipt);
     }
@@ -401,7 +407,9 @@ impl Outbox {
     /// The role of this outbox: delivering, standing by, joining, only writing, or stopped.
     #[must_use]
     pub fn role(&self) -> Role {
-        self.running.role.borrow().clone()
+        let role = &self.running.role;
+        // Its task is gone, as with the runtime that it was started on, and cannot say so any more.
+        if role.has_changed().is_err() { Role::Stopped } else { role.borrow().clone() }
     }
 
     /// Waits until the role satisfies `wanted`; false if the outbox stops before it does.

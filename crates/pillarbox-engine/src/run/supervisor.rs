@@ -14,10 +14,10 @@ use super::tasks::TaskTracker;
 use super::term::{Ended, Term};
 use super::vital::vital;
 use super::{Config, Role, Shared, TypePause};
+use crate::backoff::{Backoff, jittered};
 use crate::handlers::{Interceptors, Router};
 use crate::observe::ReadFigures;
 use crate::ownership::{Lease, Watch};
-use crate::pause::{Pause, jittered};
 use crate::tenure::{Standing, Tenure};
 
 /// The number of tries of a start to get the lock of the nodes, each time for as long as the store waits for a lock: some two minutes.
@@ -95,22 +95,34 @@ impl Supervisor {
     /// join and to take over, it waits: the operator who holds it will end it, and whoever starts this process would only start it
     /// again.
     pub(super) async fn enter(&self) -> Result<(Membership, Option<Acquired>), StoreError> {
-        let mut pause = Pause::default();
+        let mut backoff = Backoff::default();
         let mut tries = 1;
         let membership = loop {
             match self.join().await {
-                Ok(membership) => {
-                    let interventions = Some(self.noted(self.shared.store.interventions().await?));
-                    break Membership { interventions, ..membership };
-                }
+                Ok(membership) => break membership,
                 Err(error) if error.kind() == StoreErrorKind::Contention && tries < START_TRIES => {
                     tracing::warn!(%error, tries, max_tries = START_TRIES, "the start waits for a lock on the node table that another process holds; trying again");
                     tries += 1;
-                    tokio::time::sleep(pause.next(&*self.random)).await;
+                    tokio::time::sleep(backoff.next(&*self.random)).await;
                 }
                 Err(error) => return Err(error),
             }
         };
+        let node = membership.node.clone();
+        match self.begin(membership).await {
+            Ok(begun) => Ok(begun),
+            Err(error) => {
+                // Nobody runs under its name: until its lease ended, others would leave it its share.
+                self.leave(&node).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Asks for the right to deliver for the first time.
+    async fn begin(&self, membership: Membership) -> Result<(Membership, Option<Acquired>), StoreError> {
+        let interventions = Some(self.noted(self.shared.store.interventions().await?));
+        let membership = Membership { interventions, ..membership };
         match self.acquire(&membership).await {
             Ok(acquired) => Ok((membership, Some(acquired))),
             // It is registered, and asks again once its lease is being renewed.
@@ -159,16 +171,18 @@ impl Supervisor {
         // Nobody waits longer than this runs.
         let _opened = self.opened.clone().drop_guard();
         let mut membership = Some((first, acquired));
-        let mut pause = Pause::default();
+        let mut backoff = Backoff::default();
         while let Some((member, acquired)) = membership {
             let began = Instant::now();
             self.live(&member, acquired).await;
+            // Even if it has lost its lease before it could deliver.
+            self.opened.cancel();
             self.leave(&member.node).await;
             self.role.send_replace(Role::Joining);
             let rejoined = self
                 .stop
                 .run_until_cancelled(async {
-                    self.rest(&member.node, began.elapsed(), &mut pause).await;
+                    self.rest(&member.node, began.elapsed(), &mut backoff).await;
                     self.rejoin().await
                 })
                 .await;
@@ -179,15 +193,15 @@ impl Supervisor {
 
     /// Waits before the node joins anew, if it was a member for less than a second: then what one statement writes is not there for the next one, as
     /// behind a proxy that sends reads to a replica, or where the file of a database was replaced.
-    async fn rest(&self, node: &NodeId, was_member_for: Duration, pause: &mut Pause) {
+    async fn rest(&self, node: &NodeId, was_member_for: Duration, backoff: &mut Backoff) {
         if was_member_for >= Duration::from_secs(1) {
-            pause.end();
+            backoff.end();
             return;
         }
-        if pause.is_first() {
+        if backoff.is_first() {
             tracing::warn!(%node, "a node was no member any more as soon as it had joined; do all statements reach the same database? Trying again");
         }
-        tokio::time::sleep(pause.next(&*self.random)).await;
+        tokio::time::sleep(backoff.next(&*self.random)).await;
     }
 
     /// One incarnation: ends when it is told to stop or its lease is lost.
@@ -261,7 +275,7 @@ impl Supervisor {
         mut acquired: Option<Acquired>,
         standing: &Arc<Standing>,
     ) -> Option<Tenure> {
-        let mut pause = Pause::default();
+        let mut backoff = Backoff::default();
         let mut stands_by_for = None;
         let mut interventions = member.interventions.filter(|_| acquired.is_some());
         loop {
@@ -288,7 +302,7 @@ impl Supervisor {
                 }
                 Ok(Acquired::Lost) => return None,
                 Ok(Acquired::Standby { owner, expires_in }) => {
-                    pause.end();
+                    backoff.end();
                     interventions = None;
                     if stands_by_for.as_ref() != Some(&owner) {
                         tracing::info!(
@@ -300,10 +314,10 @@ impl Supervisor {
                     jittered(self.config.ownership.standby_interval, &*self.random)
                 }
                 Err(error) => {
-                    if pause.is_first() {
+                    if backoff.is_first() {
                         tracing::warn!(%error, "ownership cannot be acquired; trying again");
                     }
-                    pause.next(&*self.random)
+                    backoff.next(&*self.random)
                 }
             };
             self.shared.telemetry.loops.join.sleep(wait).await;
@@ -320,30 +334,30 @@ impl Supervisor {
 
     /// Reads how often operators have intervened, as soon as it can be read: what is read of the table afterwards knows of all of it.
     async fn interventions(&self) -> i64 {
-        let mut pause = Pause::default();
+        let mut backoff = Backoff::default();
         loop {
             match self.shared.telemetry.loops.join.ask(self.shared.store.interventions()).await {
                 Ok(interventions) => return self.noted(interventions),
                 Err(error) => {
-                    if pause.is_first() {
+                    if backoff.is_first() {
                         tracing::warn!(%error, "changes by operators cannot be read; trying again");
                     }
-                    self.shared.telemetry.loops.join.sleep(pause.next(&*self.random)).await;
+                    self.shared.telemetry.loops.join.sleep(backoff.next(&*self.random)).await;
                 }
             }
         }
     }
 
     async fn rejoin(&self) -> Membership {
-        let mut pause = Pause::default();
+        let mut backoff = Backoff::default();
         loop {
             match self.shared.telemetry.loops.join.ask(self.join()).await {
                 Ok(member) => return member,
                 Err(error) => {
-                    if pause.is_first() {
+                    if backoff.is_first() {
                         tracing::warn!(%error, "the outbox cannot be joined; trying again");
                     }
-                    self.shared.telemetry.loops.join.sleep(pause.next(&*self.random)).await;
+                    self.shared.telemetry.loops.join.sleep(backoff.next(&*self.random)).await;
                 }
             }
         }

@@ -15,8 +15,8 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::observe::{Counters, Telemetry, clean_error};
-use crate::pause::Pause;
+use crate::backoff::Backoff;
+use crate::observe::{Counters, Reason, Telemetry, clean_error};
 use crate::queue::InFlight;
 use crate::tenure::Tenure;
 
@@ -49,11 +49,31 @@ pub(crate) struct Settler {
 /// The time from the start of one batch to the start of the next, unless the next is [`WORTH_A_CALL`]. A statement costs the database
 /// as much as ten rows of it: recorded in threes, as they came, the verdicts of busy writers took a third of their database's time.
 const PACE: Duration = Duration::from_millis(2);
-/// So many verdicts wait for no more: the statement is a small part of what they cost.
+/// Number of verdicts that are recorded without waiting for more: the statement is a small part of what they cost.
 const WORTH_A_CALL: usize = 128;
 
-/// So many verdicts are recorded sooner by two calls: below, the second call costs what it saves.
+/// Number of verdicts that are recorded sooner by two calls: below it, the second call costs what it saves.
 const WORTH_TWO_CALLS: usize = 2 * WORTH_A_CALL;
+
+/// A call that fails after this long was too much for the way to the database, or waits for a row that somebody has locked: it timed out, or
+/// would have. It is repeated in parts.
+const TOO_LONG: Duration = Duration::from_secs(5);
+/// Number of parts. Each level of them takes a time limit.
+const PARTS: usize = 8;
+/// Number of such failures in a row after which a lone verdict is not recorded: one locked row must not stop all others.
+const MOST_LOCKED: u32 = 3;
+
+/// A call has failed.
+struct FailedCall {
+    error: StoreError,
+    took: Duration,
+}
+
+impl Reason for FailedCall {
+    fn reason(&self) -> String {
+        self.error.reason()
+    }
+}
 
 /// The throttles of problems that are worth a line in the log, but not one for every event.
 #[derive(Debug, Default)]
@@ -139,10 +159,14 @@ impl Settler {
         };
         let before = self.history.clone();
         let (Ok(answers) | Err(answers)) = self.telemetry.loops.settle.ask(both).await;
-        self.answered(one, answers.0, false).await;
-        // Recording the first part anew may have taken until after a restart, which concerns the second part as well.
-        self.history = before;
-        self.answered(other, answers.1, false).await;
+        let mut parts = [(one, answers.0), (other, answers.1)];
+        // What is recorded does not wait for what has to be tried again.
+        parts.sort_by_key(|(_, answer)| answer.is_err());
+        for (part, answer) in parts {
+            // Recording the first part anew may have taken until after a restart, which concerns the second part as well.
+            self.history = before.clone();
+            self.answered(part, answer, false).await;
+        }
     }
 
     /// Records a batch. `tried` says that it may have been recorded already, by a try whose answer was lost.
@@ -152,17 +176,18 @@ impl Settler {
     }
 
     /// Tries to record a batch.
-    async fn call(&self, batch: &[Verdict], again: bool) -> Result<Vec<i64>, StoreError> {
+    async fn call(&self, batch: &[Verdict], again: bool) -> Result<Vec<i64>, FailedCall> {
+        let began = Instant::now();
         let call = self.store.settle(&self.tenure.node, self.tenure.fence(), batch);
         let call = call.instrument(tracing::debug_span!("settle", events = batch.len(), again));
         let answer = self.telemetry.meters.settle.measure(call, |_refused| batch.len()).await;
         self.tenure.standing.holds();
-        answer
+        answer.map_err(|error| FailedCall { error, took: began.elapsed() })
     }
 
     /// The database has answered for a batch. What failed is tried again.
-    async fn answered(&mut self, batch: &[Verdict], mut answer: Result<Vec<i64>, StoreError>, mut tried: bool) {
-        let mut pause = Pause::default();
+    async fn answered(&mut self, batch: &[Verdict], mut answer: Result<Vec<i64>, FailedCall>, mut tried: bool) {
+        let (mut backoff, mut too_long) = (Backoff::default(), 0);
         loop {
             match answer {
                 Ok(refused) => {
@@ -175,36 +200,56 @@ impl Settler {
                     }
                     return;
                 }
-                Err(error) if error.kind() == StoreErrorKind::Unexpected => {
+                Err(FailedCall { error, .. }) if error.kind() == StoreErrorKind::Unexpected => {
                     match batch {
                         [verdict] => match plainer(verdict) {
                             Some(plain) => Box::pin(self.settle(&[plain], tried)).await,
-                            None => self.unrecordable(&verdict.row, &error).await,
+                            None => self.unrecordable(verdict, &error).await,
                         },
                         // One verdict that the database refuses must not keep the others from being recorded.
-                        _ => {
-                            let (left, right) = batch.split_at(batch.len() / 2);
-                            Box::pin(self.settle(left, tried)).await;
-                            Box::pin(self.settle(right, tried)).await;
-                        }
+                        _ => self.settle_parts(batch, 2, tried).await,
                     }
                     return;
                 }
-                Err(error) => {
-                    if pause.is_first() {
+                Err(FailedCall { error, took }) => {
+                    if backoff.is_first() {
                         tracing::warn!(%error, events = batch.len(), "verdicts cannot be recorded; trying again");
                     }
                     tried = true;
-                    let wait = self.telemetry.loops.settle.sleep(pause.next(&*self.random));
+                    let wait = self.telemetry.loops.settle.sleep(backoff.next(&*self.random));
                     if self.give_up.run_until_cancelled(wait).await.is_none() {
-                        tracing::warn!(events = batch.len(), "verdicts were given up; the events are delivered again");
-                        Counters::add(&self.telemetry.counters.refused, batch.len() as u64);
-                        return;
+                        return self.not_recorded(batch);
+                    }
+                    if took >= TOO_LONG {
+                        too_long += 1;
+                        match batch {
+                            [verdict] if too_long >= MOST_LOCKED => return self.unrecordable(verdict, &error).await,
+                            [_] => {}
+                            _ => return self.settle_parts(batch, PARTS, tried).await,
+                        }
                     }
                 }
             }
             answer = self.telemetry.loops.settle.ask(self.call(batch, tried)).await;
         }
+    }
+
+    /// Records a batch in up to so many parts, one after the other, since the events of a key are recorded in their order.
+    async fn settle_parts(&mut self, batch: &[Verdict], parts: usize, tried: bool) {
+        let mut rest = batch.chunks(batch.len().div_ceil(parts).max(1));
+        while let Some(part) = rest.next() {
+            Box::pin(self.settle(part, tried)).await;
+            if self.give_up.is_cancelled() {
+                rest.for_each(|part| self.not_recorded(part));
+                return;
+            }
+        }
+    }
+
+    /// Verdicts are not recorded: it is too late for another try.
+    fn not_recorded(&self, batch: &[Verdict]) {
+        tracing::warn!(events = batch.len(), "verdicts were not recorded; the events are delivered again");
+        Counters::add(&self.telemetry.counters.refused, batch.len() as u64);
     }
 
     fn settled(&mut self, batch: &[Verdict], refused: &[i64], first: bool) {
@@ -272,8 +317,9 @@ impl Settler {
     }
 
     /// The row stays pending, so it is delivered again: at least once, not at once.
-    async fn unrecordable(&mut self, row: &RowId, error: &StoreError) {
+    async fn unrecordable(&mut self, verdict: &Verdict, error: &StoreError) {
         Counters::add(&self.telemetry.counters.refused, 1);
+        let row = &verdict.row;
         if let Some(events) = self.complaints.unrecordable.report(1) {
             let RowId { seq, event_id, handler } = row;
             tracing::error!(
@@ -281,9 +327,12 @@ impl Settler {
                 "the database refuses to record the results of events; their handlers are called again in a minute"
             );
         }
+        if matches!(verdict.change, Change::Hold { .. }) {
+            return self.in_flight.failure_not_recorded(row.seq);
+        }
         if self.in_flight.is_quarantine_full() {
             // So many that something is wrong with all of them: settling waits, and holds back the workers with it.
-            let _given_up = self.give_up.run_until_cancelled(self.in_flight.end_quarantine()).await;
+            let _too_late = self.give_up.run_until_cancelled(self.in_flight.end_quarantine()).await;
         }
         self.in_flight.quarantine(row.seq);
     }

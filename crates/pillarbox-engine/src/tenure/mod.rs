@@ -31,10 +31,10 @@ impl Tenure {
     /// Reads the column `locked_by` of a row that is about to be delivered. Who has lost a lease itself cannot tell an attempt that
     /// crashed from one whose node was cut off by the same outage and could not take its announcement back. So it counts none, and
     /// announces its own: should that crash, the next process counts it.
-    pub(crate) fn past(&self, locked_by: Option<&str>) -> PriorAttempt {
+    pub(crate) fn prior_attempt(&self, locked_by: Option<&str>) -> PriorAttempt {
         match PriorAttempt::read(locked_by, &self.node) {
             PriorAttempt::Crashed if self.has_lost_a_lease => PriorAttempt::Suspect,
-            past => past,
+            prior_attempt => prior_attempt,
         }
     }
 }

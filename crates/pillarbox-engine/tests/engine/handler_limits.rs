@@ -161,6 +161,29 @@ async fn handlers_with_and_without_limits_do_not_wait_for_each_other() {
     }
 }
 
+/// The event that is due later stands before one whose handler has no turn for a minute. The store's clock is that of the system.
+#[tokio::test]
+async fn a_key_whose_first_event_changes_is_served_by_the_handler_of_that() {
+    let (store, early, late) = (MemoryStore::new(), Arc::<Seen>::default(), Arc::<Seen>::default());
+    let rate = Rate::new(1, Duration::from_secs(60));
+    let outbox = started(Mode::Partitioned, &store, |outbox| {
+        outbox.handler(slow("early", &early)).handler(slow("late", &late).rate(rate))
+    })
+    .await;
+    write(&outbox, &store, "late", 1).await;
+    done(&outbox, 1).await;
+    let of_the_key = |event_type: &str| Envelope::builder(event_type).key("k").payload_json("{}");
+    let first = of_the_key("early").deliver_after(200 * MILLI).build().expect("valid");
+    let second = of_the_key("late").build().expect("valid");
+    let mut tx = store.begin();
+    let written = outbox.write_all(&mut tx, [first, second]).await.expect("writes");
+    tx.commit();
+    outbox.notify_committed(written);
+    tokio::time::timeout(Duration::from_secs(30), done(&outbox, 2)).await.expect("what is due has a turn");
+    assert_eq!((early.times().len(), late.times().len()), (1, 1));
+    outbox.shutdown().await;
+}
+
 #[tokio::test]
 async fn limits_that_cannot_be_are_refused_at_the_start() {
     let seen = Arc::<Seen>::default();
@@ -170,7 +193,7 @@ async fn limits_that_cannot_be_are_refused_at_the_start() {
         (vec![handler().concurrency(0)], "`handler.concurrency` is zero"),
         (vec![handler().rate(Rate::per_second(0))], "`handler.rate` is 0"),
         (vec![handler().rate(Rate::per_second(1).burst(0))], "`handler.rate.burst` is 0"),
-        (many, "`handlers` are 61 with limits of their own"),
+        (many, "`handlers` has 61 entries with limits of their own"),
     ] {
         let refused: Result<Outbox, StartError> =
             Outbox::single_node(MemoryStore::new()).handlers(handlers).start().await;

@@ -15,8 +15,8 @@ use crate::claim::{SLOW, promote_due};
 use crate::observe::Counters;
 use crate::queue::{Class, FetchGuard, Limits, Source};
 
-/// As many rows as were left in the table for lack of room for their class are left out of a fetch at most. Where the mark stands still, it
-/// would read them again each time; what is beyond it does.
+/// Maximum number of rows that a fetch leaves out because their class has no room. Where the mark stands still, it would read them again each
+/// time; those beyond the maximum are read again.
 const MOST_LEFT_OUT: usize = 40_000;
 
 /// A fetch that is to be made.
@@ -242,12 +242,12 @@ impl OrderedPoller {
     /// The fetch to make for a job.
     fn aim(&mut self, job: &Job, fetching: &FetchGuard<'_>, size: Limits, now: Instant, may_have_heads: bool) -> Aim {
         let mut heads = if may_have_heads { self.heads } else { Heads::None };
-        let behind = || self.queue.behind();
+        let backlogged = || self.queue.backlogged();
         let (above, from_bottom, partitions, without, only) = match job {
             Job::Refill(refill) => (refill.floor, false, refill.partitions.clone(), Vec::new(), refill.keys.clone()),
             Job::Passed(index, wanted) => {
                 let partitions = self.state.ranges.get(*index).map_or(0..=0, |range| range.partitions.clone());
-                (wanted.above, false, partitions, behind(), Vec::new())
+                (wanted.above, false, partitions, backlogged(), Vec::new())
             }
             Job::Range(index) => match self.state.ranges.get_mut(*index) {
                 None => (0, true, 0..=0, Vec::new(), Vec::new()),
@@ -260,7 +260,7 @@ impl OrderedPoller {
                         // Now and then it is asked in any case: what is known may be wrong where rows are changed by hand.
                         heads = self.heads;
                     }
-                    (range.mark, range.mark == 0, range.partitions.clone(), behind(), Vec::new())
+                    (range.mark, range.mark == 0, range.partitions.clone(), backlogged(), Vec::new())
                 }
             },
         };
@@ -334,8 +334,8 @@ impl OrderedPoller {
         let read = events.len();
         let tenure = &self.cursor.tenure;
         let with_past = |row: Arc<Row>| {
-            let past = tenure.past(row.locked_by.as_deref());
-            (row, past)
+            let prior_attempt = tenure.prior_attempt(row.locked_by.as_deref());
+            (row, prior_attempt)
         };
         let events: Vec<_> = events.into_iter().map(with_past).collect();
         // Without waiting for anything: what was checked of the fetch has to hold still.

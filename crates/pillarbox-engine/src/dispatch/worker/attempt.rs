@@ -1,20 +1,19 @@
 //! The calls of a handler and of what runs around it.
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::{FutureExt as _, poll};
+use futures_util::poll;
 use pillarbox_core::handle::{BatchHandler, BoxFuture, DeliveringNode, Delivery, HandlerError, Outcome};
 use tokio::time::timeout;
 
 use super::Worker;
-use crate::handlers::{Registered, Target, UnroutableReason};
-use crate::observe::{Slot, panic_message};
+use crate::handlers::{Registered, Target, UnroutableReason, guarded};
+use crate::observe::Slot;
 use crate::queue::Item;
 use crate::settle::Attempt;
 
@@ -265,11 +264,4 @@ pub(super) async fn limited<T>(
         }
     };
     answer.map_err(Broken::Panicked)
-}
-
-/// Calls a handler and waits for it; a panic, of the call or of its future, comes back as what it said.
-///
-/// A panic unwinds through the handler's own state only: the future is dropped and never polled again.
-pub(super) async fn guarded<'a, T>(call: impl FnOnce() -> BoxFuture<'a, T>) -> Result<T, String> {
-    AssertUnwindSafe(async { call().await }).catch_unwind().await.map_err(|panic| panic_message(&*panic))
 }

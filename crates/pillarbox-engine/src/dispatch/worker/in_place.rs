@@ -58,7 +58,7 @@ impl Worker {
                     self.verdicts.send(hold).await.ok()?;
                 }
             }
-            if item.past != PriorAttempt::Clean {
+            if item.prior_attempt != PriorAttempt::Clean {
                 // While it waits it is not being attempted: a crash now would not be its doing.
                 self.crashes.withdraw(&self.tenure, &[item.row.id()]).await;
             }
@@ -71,8 +71,8 @@ impl Worker {
             if self.deliverer.lost.is_cancelled() {
                 return None;
             }
-            let past = self.ending.run_until_cancelled(self.past_in_place(&row)).await?;
-            item = Item { row, since: Instant::now(), past, ..item };
+            let prior_attempt = self.ending.run_until_cancelled(self.prior_attempt_in_place(&row)).await?;
+            item = Item { row, since: Instant::now(), prior_attempt, ..item };
         }
     }
 
@@ -101,9 +101,9 @@ impl Worker {
         None.into()
     }
 
-    /// The past of an event that is tried again in its place. If its handler has a transaction, its commit may have happened though it
-    /// failed, and the table alone knows: so the next attempt is announced there.
-    async fn past_in_place(&self, row: &Row) -> PriorAttempt {
+    /// The record of the earlier attempt of an event that is tried again in its place. If its handler has a transaction, its commit may have
+    /// happened though it failed, and the table alone knows: so the next attempt is announced there.
+    async fn prior_attempt_in_place(&self, row: &Row) -> PriorAttempt {
         if !self.router.find(row).is_ok_and(Registered::has_transactions) {
             return PriorAttempt::Clean;
         }

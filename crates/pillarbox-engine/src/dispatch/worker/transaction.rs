@@ -13,10 +13,11 @@ use pillarbox_core::throttle::Throttle;
 use pillarbox_core::write::OpenTransactions;
 use tokio::sync::Semaphore;
 
-use super::attempt::{guarded, limited};
+use super::attempt::limited;
 use super::{Worker, verdict_on};
+use crate::backoff::Backoff;
+use crate::handlers::guarded;
 use crate::observe::{Counters, Slot};
-use crate::pause::Pause;
 use crate::queue::Item;
 use crate::settle::Attempt;
 
@@ -102,7 +103,7 @@ impl Worker {
             if !plants::is("transaction_overtakes_verdicts") {
                 self.in_flight.earlier_recorded(&item.row).await;
             }
-            let mut pause = Pause::default();
+            let mut backoff = Backoff::default();
             loop {
                 let begin = guarded(|| handler.begin(&self.completion.open, self.completion.store.mark_transaction()));
                 let what = "the begin of the handler's transaction";
@@ -111,14 +112,14 @@ impl Worker {
                     Ok(Err(error)) => error,
                     Err(broken) => broken.to_string().into(),
                 };
-                if pause.is_first() {
+                if backoff.is_first() {
                     tracing::warn!(
                         event_id = item.row.event.id().as_str(),
                         error,
                         "a handler's transaction cannot be begun; trying again"
                     );
                 }
-                self.ending.run_until_cancelled(tokio::time::sleep(pause.next(&*self.random))).await?;
+                self.ending.run_until_cancelled(tokio::time::sleep(backoff.next(&*self.random))).await?;
             }
         };
         self.deliverer(item).lost.run_until_cancelled(begin).await?

@@ -8,9 +8,9 @@ use pillarbox_core::retry::{ExponentialBackoff, Retry};
 use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::Row;
 
-use super::attempt::{guarded, limited};
+use super::attempt::limited;
 use super::{Worker, verdict_on};
-use crate::handlers::Registered;
+use crate::handlers::{Registered, guarded};
 use crate::observe::{Consequence, Failed, Slot, clean_error, panic_message};
 use crate::queue::Item;
 use crate::settle::{Attempt, Decision, Rules, decide};
@@ -73,7 +73,7 @@ impl Worker {
     /// on: then its row need not change. An event that its last node may have died of is marked as begun, and has to be recorded.
     fn leaves(&self, item: &Item, attempt: &Attempt) -> bool {
         let Attempt::Ended(Err(error)) = attempt else { return false };
-        if item.past != PriorAttempt::Clean || !error.is_deferred() {
+        if item.prior_attempt != PriorAttempt::Clean || !error.is_deferred() {
             return false;
         }
         self.type_pause.is_paused(item.row.event.event_type())

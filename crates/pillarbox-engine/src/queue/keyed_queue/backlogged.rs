@@ -9,7 +9,7 @@ use super::KeyedQueue;
 use super::state::{KeyHash, State, hash};
 use crate::queue::{Class, Shares};
 
-/// As long as so many keys are behind, or more if there are more workers, nothing else is read: every fetch that is about others
+/// As long as so many keys are backlogged, or more if there are more workers, nothing else is read: every fetch that is about others
 /// has to name them all.
 pub(super) const MOST_BACKLOGGED: usize = 1000;
 /// The time for which the events of one read last a key, where memory has the room: many times the length of a fetch.
@@ -24,7 +24,7 @@ pub(super) struct Backlogged {
     pub(super) floor: i64,
     /// The number of its events that may wait in memory.
     pub(super) share: usize,
-    /// The time at which it was last read, or fell behind; `held` of its events have waited in memory since.
+    /// The time at which it was last read, or became backlogged; `held` of its events have waited in memory since.
     pub(super) since: Instant,
     pub(super) held: usize,
     /// The lowest event that the fetch under way brought in vain.
@@ -42,7 +42,7 @@ impl Backlogged {
     }
 }
 
-/// The next read of keys that are behind.
+/// The next read of backlogged keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refill {
     pub(crate) keys: Vec<OrderKey>,
@@ -55,17 +55,17 @@ pub(crate) struct Refill {
 }
 
 impl KeyedQueue {
-    /// The keys of which memory holds enough.
-    pub(crate) fn behind(&self) -> Vec<OrderKey> {
-        self.state.lock().behind.values().map(|behind| behind.key.clone()).collect()
+    /// The backlogged keys.
+    pub(crate) fn backlogged(&self) -> Vec<OrderKey> {
+        self.state.lock().backlogged.values().map(|backlogged| backlogged.key.clone()).collect()
     }
 
-    /// Plans the next read of keys that are behind: of those of which little is left, and of all others that have used up some,
+    /// Plans the next read of backlogged keys: of those of which little is left, and of all others that have used up some,
     /// since a read that is worth a statement is worth more rows of it. At most `most` rows, and as many keys.
     ///
     /// A key gets what will last it for a while by its pace: a slow one no more than its share of the memory, a fast one of
-    /// what is left of half of the memory. The other half is for keys that are not behind. All keys together get no more than
-    /// there is room for: with many keys behind, their shares are more than the memory.
+    /// what is left of half of the memory. The other half is for the other keys. All keys together get no more than
+    /// there is room for: with many backlogged keys, their shares are more than the memory.
     pub(crate) fn refill(&self, most: usize, now: Instant) -> Option<Refill> {
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -75,16 +75,19 @@ impl KeyedQueue {
             return None;
         }
         let most = most.min(room);
-        let hungry = state.behind.iter().filter(|(hash, behind)| state.needs_refill(**hash, behind, &self.shares));
-        let (_, hungriest) = hungry.min_by_key(|(hash, _)| state.waiting(**hash))?;
+        let in_need =
+            state.backlogged.iter().filter(|(hash, backlogged)| state.needs_refill(**hash, backlogged, &self.shares));
+        let (_, neediest) = in_need.min_by_key(|(hash, _)| state.waiting(**hash))?;
         let runs = state.active.runs();
-        let partitions = runs.into_iter().find(|run| run.contains(&hungriest.partition))?;
+        let partitions = runs.into_iter().find(|run| run.contains(&neediest.partition))?;
 
         let mut keys = Vec::new();
-        for (hash, behind) in state.behind.iter().filter(|(_, behind)| partitions.contains(&behind.partition)) {
+        for (hash, backlogged) in
+            state.backlogged.iter().filter(|(_, backlogged)| partitions.contains(&backlogged.partition))
+        {
             if !state.is_blocked(*hash) {
                 let waiting = state.waiting(*hash);
-                keys.push((waiting, behind.pace(waiting, now), *hash));
+                keys.push((waiting, backlogged.pace(waiting, now), *hash));
             }
         }
         let fast = keys.iter().filter(|(waiting, pace, _)| pace > waiting && *pace > self.per_key).count();
@@ -93,15 +96,15 @@ impl KeyedQueue {
 
         let mut refill = Refill { keys: Vec::new(), partitions, floor: i64::MAX, wanted: 0 };
         for (waiting, pace, hash) in keys {
-            let Some(behind) = state.behind.get_mut(&hash) else { continue };
+            let Some(backlogged) = state.backlogged.get_mut(&hash) else { continue };
             let share = pace.clamp(self.per_key, self.per_key.max(waiting.saturating_add(more)));
             if share <= waiting {
-                // It has become slower: it is hungry when half of that is left.
-                behind.share = share;
+                // It has become slower: it needs a refill when half of that is left.
+                backlogged.share = share;
             } else if refill.wanted < most {
-                (behind.share, behind.since, behind.held, behind.refused) = (share, now, waiting, None);
-                refill.keys.push(behind.key.clone());
-                refill.floor = refill.floor.min(behind.floor);
+                (backlogged.share, backlogged.since, backlogged.held, backlogged.refused) = (share, now, waiting, None);
+                refill.keys.push(backlogged.key.clone());
+                refill.floor = refill.floor.min(backlogged.floor);
                 refill.wanted += share - waiting;
             }
         }
@@ -109,7 +112,7 @@ impl KeyedQueue {
         (refill.wanted > 0).then_some(refill)
     }
 
-    /// Notes that the rows which a fetch found of keys that are behind are queued: all up to `seen`, or all there are if that
+    /// Notes that the rows which a fetch found of backlogged keys are queued: all up to `seen`, or all there are if that
     /// is the highest number. Up to `complete` no row is added any more.
     pub(crate) fn refilled(&self, keys: &[OrderKey], fetch: u64, seen: i64, complete: i64) {
         let mut state = self.state.lock();
@@ -119,32 +122,32 @@ impl KeyedQueue {
         }
         for key in keys {
             let hash = hash(key);
-            let Some(behind) = state.behind.get_mut(&hash) else { continue };
-            match behind.refused.take().filter(|_| !plants::is("refill_skips_what_was_refused")) {
+            let Some(backlogged) = state.backlogged.get_mut(&hash) else { continue };
+            match backlogged.refused.take().filter(|_| !plants::is("refill_skips_what_was_refused")) {
                 None if seen == i64::MAX => {
-                    state.behind.remove(&hash);
+                    state.backlogged.remove(&hash);
                 }
                 refused => {
                     let taken = refused.map_or(seen, |refused| seen.min(refused.saturating_sub(1)));
-                    behind.floor = behind.floor.max(taken.min(complete));
+                    backlogged.floor = backlogged.floor.max(taken.min(complete));
                 }
             }
         }
     }
 
-    /// Something of keys that are behind may be at `seq` that was not there when it was read.
+    /// Something of backlogged keys may be at `seq` that was not there when it was read.
     pub(crate) fn look_from(&self, seq: i64) {
-        for behind in self.state.lock().behind.values_mut() {
-            behind.floor = behind.floor.min(seq.saturating_sub(1).max(0));
+        for backlogged in self.state.lock().backlogged.values_mut() {
+            backlogged.floor = backlogged.floor.min(seq.saturating_sub(1).max(0));
         }
     }
 }
 
 impl State {
-    /// True if little is left of a key that is behind, and more of it can be read.
-    fn needs_refill(&self, hash: KeyHash, behind: &Backlogged, shares: &Shares) -> bool {
-        self.waiting(hash) <= behind.share / 2
+    /// True if little is left of a backlogged key, and more of it can be read.
+    fn needs_refill(&self, hash: KeyHash, backlogged: &Backlogged, shares: &Shares) -> bool {
+        self.waiting(hash) <= backlogged.share / 2
             && !self.is_blocked(hash)
-            && (!shares.is_divided() || shares.room_for(self.account(hash, behind.class)).is_some())
+            && (!shares.is_divided() || shares.room_for(self.account(hash, backlogged.class)).is_some())
     }
 }

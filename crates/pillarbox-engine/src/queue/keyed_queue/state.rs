@@ -41,7 +41,7 @@ pub(super) struct State {
     pub(super) ready: ClassQueue<Ready>,
     pub(super) running: HashMap<i64, Running>,
     /// Keys of which the table has more than memory holds.
-    pub(super) behind: HashMap<KeyHash, Backlogged>,
+    pub(super) backlogged: HashMap<KeyHash, Backlogged>,
     /// Keys of which the table has events that were read and left there, and the class that they wait for.
     pub(super) waited_for: HashMap<KeyHash, Class>,
     /// Keys that have a paused event in the table, and the lowest such: it and what is above it stays there.
@@ -85,7 +85,8 @@ pub(super) struct Key {
     /// Ascending by `seq`. Most keys have one event waiting: a tree would take room for eleven.
     pub(super) waiting: VecDeque<Item>,
     pub(super) running: bool,
-    pub(super) ready: bool,
+    /// The class under which it is listed as ready: that of its first event.
+    pub(super) listed: Option<Class>,
     pub(super) blocked: Option<Blocked>,
     /// The class of the event that the others wait for.
     pub(super) account: Option<Class>,
@@ -105,11 +106,24 @@ pub(super) enum Admission {
 impl Key {
     pub(super) fn is_idle(&self) -> bool {
         // One that is still listed as ready would be listed twice when it comes back, and two of its events would run at once.
-        self.waiting.is_empty() && !self.running && !self.ready && self.blocked.is_none()
+        self.waiting.is_empty() && !self.running && self.listed.is_none() && self.blocked.is_none()
     }
 
     fn is_blocked_at(&self, seq: i64) -> bool {
         self.blocked.as_ref().is_some_and(|blocked| seq > blocked.head)
+    }
+
+    /// Lists the key as ready, once, under the class of its first event; under another one it would be served when that is.
+    pub(super) fn list(&mut self, hash: KeyHash, ready: &mut ClassQueue<Ready>) {
+        let Some(class) = self.waiting.front().map(|item| item.class).filter(|_| !self.running) else { return };
+        let listed = self.listed.replace(class);
+        if listed == Some(class) {
+            return;
+        }
+        if let Some(listed) = listed {
+            ready.remove(listed, |other| matches!(other, Ready::Key(other) if *other == hash));
+        }
+        ready.push(class, Ready::Key(hash));
     }
 
     /// Makes the waiting events of the key wait for an event of this class from now on.
@@ -217,13 +231,13 @@ impl State {
             return Admission::Queued;
         };
         if self.is_refused(hash, seq, source, per_key) || (source.refill && !self.has_room(hash, &item, shares)) {
-            self.fall_behind(hash, &item, source, per_key);
+            self.add_to_backlog(hash, &item, source, per_key);
             return Admission::Refused;
         }
         if source.refill
-            && let Some(behind) = self.behind.get_mut(&hash)
+            && let Some(backlogged) = self.backlogged.get_mut(&hash)
         {
-            behind.held += 1;
+            backlogged.held += 1;
         }
         self.suspect(&mut item, partition);
         self.queue(hash, item, shares);
@@ -242,8 +256,8 @@ impl State {
         }
         let is_held = self.held.get(&hash).is_some_and(|lowest| seq >= *lowest);
         // Read apart from the others, a key would be read for ever in vain; unless there is something below that found no place.
-        if is_held && self.behind.get(&hash).is_some_and(|behind| behind.refused.is_none()) {
-            self.behind.remove(&hash);
+        if is_held && self.backlogged.get(&hash).is_some_and(|backlogged| backlogged.refused.is_none()) {
+            self.backlogged.remove(&hash);
         }
         is_held
     }
@@ -261,21 +275,19 @@ impl State {
         if is_first {
             key.wait_for(class);
         }
-        if !key.running && !std::mem::replace(&mut key.ready, true) {
-            self.ready.push(class, Ready::Key(hash));
-        }
+        key.list(hash, &mut self.ready);
         self.queued += 1;
     }
 
     /// Notes that the table has a row of a key for which there is no place: from now on the key is read apart from the others.
-    fn fall_behind(&mut self, hash: KeyHash, item: &Item, source: Source, per_key: usize) {
-        let falls_behind = !self.is_blocked_at(hash, item.row.seq);
+    fn add_to_backlog(&mut self, hash: KeyHash, item: &Item, source: Source, per_key: usize) {
+        let is_unblocked = !self.is_blocked_at(hash, item.row.seq);
         let held = self.waiting(hash);
-        match (self.behind.entry(hash), item.row.order_key()) {
-            (Entry::Occupied(mut behind), _) if source.refill => {
-                behind.get_mut().refused.get_or_insert(item.row.seq);
+        match (self.backlogged.entry(hash), item.row.order_key()) {
+            (Entry::Occupied(mut backlogged), _) if source.refill => {
+                backlogged.get_mut().refused.get_or_insert(item.row.seq);
             }
-            (Entry::Vacant(place), Some(key)) if falls_behind => {
+            (Entry::Vacant(place), Some(key)) if is_unblocked => {
                 let (floor, since, share, class) = (source.floor, item.since, per_key, item.class);
                 let partition = partition_of(&item.row);
                 place.insert(Backlogged { key, partition, floor, share, since, held, refused: None, class });
@@ -283,12 +295,12 @@ impl State {
             }
             _ => {}
         }
-        if let Some(behind) = self.behind.get_mut(&hash) {
-            behind.class = item.class;
+        if let Some(backlogged) = self.backlogged.get_mut(&hash) {
+            backlogged.class = item.class;
         }
     }
 
-    /// The class for which a row has to wait, if it has to; a key that is behind is read apart, and waits there.
+    /// The class for which a row has to wait, if it has to; a backlogged key is read apart, and waits there.
     fn waits_for(
         &self,
         item: &Item,
@@ -299,7 +311,7 @@ impl State {
     ) -> Option<Class> {
         let is_own = |class: Class| source.class == Some(class);
         if let Some(hash) = hash {
-            if source.refill || self.behind.contains_key(&hash) || self.is_blocked_at(hash, item.row.seq) {
+            if source.refill || self.backlogged.contains_key(&hash) || self.is_blocked_at(hash, item.row.seq) {
                 return None;
             }
             if let Some(class) = left.get(&hash) {
@@ -330,9 +342,9 @@ impl State {
     /// True if memory has no place for this row of a key.
     fn is_refused(&self, hash: KeyHash, seq: i64, source: Source, per_key: usize) -> bool {
         let key = self.keys.get(&hash);
-        let share = match self.behind.get(&hash) {
+        let share = match self.backlogged.get(&hash) {
             // What follows a row that has no place has none either, or it would overtake it.
-            Some(behind) if source.refill && behind.refused.is_none() => behind.share,
+            Some(backlogged) if source.refill && backlogged.refused.is_none() => backlogged.share,
             Some(_) => 0,
             None => per_key,
         };
@@ -368,11 +380,11 @@ impl State {
 
     /// Drops the events of a key that wait in memory above `seq`, and returns them: they are left to the table.
     pub(super) fn drop_above(&mut self, hash: KeyHash, seq: i64) -> Vec<i64> {
-        if let Some(behind) = self.behind.remove(&hash)
-            && behind.floor < seq
+        if let Some(backlogged) = self.backlogged.remove(&hash)
+            && backlogged.floor < seq
         {
             // What was to be read of it apart from the others, below this event as well, is read with them now.
-            self.free_from(behind.floor.saturating_add(1));
+            self.free_from(backlogged.floor.saturating_add(1));
         }
         let Some(key) = self.keys.get_mut(&hash) else { return Vec::new() };
         let above = key.waiting.partition_point(|item| item.row.seq < seq);
@@ -395,6 +407,11 @@ impl State {
             }
             _ => true,
         });
+    }
+
+    /// Lists keys anew whose first events were dropped.
+    pub(super) fn list_anew(&mut self) {
+        self.keys.iter_mut().for_each(|(hash, key)| key.list(*hash, &mut self.ready));
     }
 
     /// The next fetch has to read the table from this row on.
@@ -431,8 +448,8 @@ impl State {
             return;
         }
         *left -= 1;
-        if item.past == PriorAttempt::Clean {
-            item.past = PriorAttempt::Suspect;
+        if item.prior_attempt == PriorAttempt::Clean {
+            item.prior_attempt = PriorAttempt::Suspect;
         }
         if *left == 0 {
             self.suspected = Suspected::default();
@@ -449,22 +466,19 @@ impl State {
         }
     }
 
-    /// Takes what is ready first of a class, if that is of it still.
+    /// Takes what is ready first of a class.
     pub(super) fn pop_ready(&mut self, class: Class) -> Option<(u64, Ready)> {
         loop {
             let (number, ready) = self.ready.pop(class)?;
             let Ready::Key(hash) = ready else { return Some((number, ready)) };
             let Some(key) = self.keys.get_mut(&hash) else { continue };
-            match key.waiting.front().map(|item| item.class) {
-                Some(first) if first == class => return Some((number, ready)),
-                // An earlier event has come in before the one that was ready.
-                Some(first) => self.ready.push(first, ready),
-                None => {
-                    key.ready = false;
-                    if key.is_idle() {
-                        self.keys.remove(&hash);
-                    }
-                }
+            if !key.waiting.is_empty() {
+                return Some((number, ready));
+            }
+            // What it had was dropped.
+            key.listed = None;
+            if key.is_idle() {
+                self.keys.remove(&hash);
             }
         }
     }
@@ -483,7 +497,7 @@ impl State {
             Ready::Lone(item) => (item, None),
             Ready::Key(hash) => {
                 let key = self.keys.get_mut(&hash)?;
-                (key.ready, key.running) = (false, true);
+                (key.listed, key.running) = (None, true);
                 let item = key.waiting.pop_front()?;
                 key.wait_for(item.class);
                 (item, Some(hash))
@@ -505,9 +519,7 @@ impl State {
         key.running = false;
         if let Some(class) = key.waiting.front().map(|item| item.class) {
             key.wait_for(class);
-            if !std::mem::replace(&mut key.ready, true) {
-                self.ready.push(class, Ready::Key(hash));
-            }
+            key.list(hash, &mut self.ready);
         }
         if key.is_idle() {
             self.keys.remove(&hash);

@@ -60,7 +60,7 @@ fn source(fetch: u64) -> Source {
     Source { fetch, floor: 0, refill: false, class: None, since: Instant::now() }
 }
 
-/// The source of what a fetch of keys that are behind reads above `floor`.
+/// The source of what a fetch of backlogged keys reads above `floor`.
 fn refill_above(floor: i64, fetch: u64) -> Source {
     Source { floor, refill: true, ..source(fetch) }
 }
@@ -232,7 +232,7 @@ fn a_key_with_much_to_do_leaves_room_for_others() {
     let hot: Vec<(i64, &str)> = (1..=40).map(|seq| (seq, "hot")).collect();
     let refused = read(&queue, &hot);
     assert_eq!(refused, (17..=40).collect::<Vec<_>>(), "a quarter of the room");
-    assert_eq!(queue.behind().len(), 1);
+    assert_eq!(queue.backlogged().len(), 1);
     assert_eq!(read(&queue, &[(41, "hot"), (42, "cold")]), [41], "nothing above what was left behind");
     assert_eq!(queue.refill(1000, Instant::now()), None);
     for seq in 1..=8 {
@@ -246,19 +246,19 @@ fn a_key_with_much_to_do_leaves_room_for_others() {
     let rows = (17..=24).map(|seq| row(seq, "hot"));
     assert!(push(&queue, rows, refill_above(0, fetch)).is_empty());
     queue.refilled(&refill.keys, fetch, 24, i64::MAX);
-    assert_eq!(queue.behind().len(), 1, "there may be more");
+    assert_eq!(queue.backlogged().len(), 1, "there may be more");
     queue.refilled(&refill.keys, fetch, i64::MAX, i64::MAX);
-    assert!(queue.behind().is_empty());
+    assert!(queue.backlogged().is_empty());
 }
 
-/// Puts keys behind that have used up what was read of them, each of so many events.
-fn behind(queue: &KeyedQueue, keys: &[&str], share: i64) {
+/// Makes keys backlogged that have used up what was read of them, each of so many events.
+fn backlog(queue: &KeyedQueue, keys: &[&str], share: i64) {
     for seq in 1..=share + 1 {
         let base = (seq - 1) * keys.len() as i64;
         let rows: Vec<(i64, &str)> = (base..).zip(keys).map(|(seq, key)| (seq, *key)).collect();
         read(queue, &rows);
     }
-    assert_eq!(queue.behind().len(), keys.len());
+    assert_eq!(queue.backlogged().len(), keys.len());
     use_up(queue);
 }
 
@@ -282,9 +282,9 @@ fn all_keys_that_are_behind_are_read_at_once_and_by_their_pace() {
     for (elapsed, wanted) in table {
         let queue = queue_of(400, 100, FailingKey::Wait);
         let keys = ["a", "b", "c", "d"];
-        behind(&queue, &keys, 2);
+        backlog(&queue, &keys, 2);
         let slowly = Instant::now() + 1000 * LASTS;
-        let refill = queue.refill(1000, slowly).expect("all are hungry");
+        let refill = queue.refill(1000, slowly).expect("all need a refill");
         assert_eq!((refill.keys.len(), refill.wanted), (4, 8), "slow ones get their share");
         let fetch = queue.begin_fetch().number;
         let rows = (100..108).zip(keys.iter().cycle()).map(|(seq, key)| row(seq, key));
@@ -306,8 +306,8 @@ fn all_keys_that_are_behind_are_read_at_once_and_by_their_pace() {
 #[test]
 fn a_refill_names_no_more_keys_than_it_has_rows_for() {
     let queue = queue_of(400, 100, FailingKey::Wait);
-    behind(&queue, &["a", "b", "c", "d", "e"], 2);
-    let refill = queue.refill(5, Instant::now() + 1000 * LASTS).expect("all are hungry");
+    backlog(&queue, &["a", "b", "c", "d", "e"], 2);
+    let refill = queue.refill(5, Instant::now() + 1000 * LASTS).expect("all need a refill");
     assert_eq!((refill.keys.len(), refill.wanted), (3, 5));
 }
 
@@ -320,8 +320,8 @@ fn a_refill_reads_one_run_of_partitions() {
     active.insert(b);
     assert_eq!(active.runs().len(), 2, "{a} and {b} are apart");
     queue.assign(active);
-    behind(&queue, &["a", "b"], 16);
-    let refill = queue.refill(1000, Instant::now()).expect("both are hungry");
+    backlog(&queue, &["a", "b"], 16);
+    let refill = queue.refill(1000, Instant::now()).expect("both need a refill");
     let expected = if *refill.keys == [key("a")] { a..=a } else { b..=b };
     assert_eq!((refill.keys.len(), refill.partitions), (1, expected));
 }
@@ -329,8 +329,8 @@ fn a_refill_reads_one_run_of_partitions() {
 #[test]
 fn a_key_is_read_from_where_it_is_known_and_complete() {
     let queue = queue_of(400, 100, FailingKey::Wait);
-    behind(&queue, &["a", "b"], 2);
-    let refill = || queue.refill(1000, Instant::now() + 1000 * LASTS).expect("both are hungry");
+    backlog(&queue, &["a", "b"], 2);
+    let refill = || queue.refill(1000, Instant::now() + 1000 * LASTS).expect("both need a refill");
     let fetched = |rows: &[(i64, &str)], seen, complete| {
         let refill = refill();
         let fetch = queue.begin_fetch().number;
@@ -349,7 +349,7 @@ fn a_key_is_read_from_where_it_is_known_and_complete() {
     queue.look_from(0);
     assert_eq!(refill().floor, 0);
     assert_eq!(fetched(&[(31, "a"), (32, "a"), (33, "a")], i64::MAX, 100), [33]);
-    assert_eq!(queue.behind(), [key("a")], "the other has no more");
+    assert_eq!(queue.backlogged(), [key("a")], "the other has no more");
     queue.assign(Partitions::from(row(1, "a").partition.expect("stamped")..=255));
     assert_eq!(refill().floor, 32);
 }
@@ -358,8 +358,8 @@ fn a_key_is_read_from_where_it_is_known_and_complete() {
 #[test]
 fn nothing_of_a_key_is_taken_above_what_was_refused() {
     let queue = queue(FailingKey::Wait);
-    behind(&queue, &["a"], 16);
-    let refill = queue.refill(4, Instant::now()).expect("it is hungry");
+    backlog(&queue, &["a"], 16);
+    let refill = queue.refill(4, Instant::now()).expect("it needs a refill");
     let fetch = queue.begin_fetch().number;
     let source = refill_above(0, fetch);
     let rows = (100..=200).map(|seq| row(seq, "a"));
@@ -375,8 +375,8 @@ fn nothing_of_a_key_is_taken_above_what_was_refused() {
 #[test]
 fn what_was_read_for_an_earlier_share_is_read_again() {
     let queue = queue(FailingKey::Wait);
-    behind(&queue, &["a"], 16);
-    let refill = queue.refill(4, Instant::now()).expect("it is hungry");
+    backlog(&queue, &["a"], 16);
+    let refill = queue.refill(4, Instant::now()).expect("it needs a refill");
     let fetch = queue.begin_fetch().number;
     let mut fewer = Partitions::ALL;
     fewer.remove(row(1, "a").partition.map_or(0, |of_a| of_a.wrapping_add(1)));
@@ -408,10 +408,10 @@ fn of_too_many_keys_no_more_are_read_until_some_have_caught_up() {
     let keys: Vec<String> = (0..MOST_BACKLOGGED).map(|number| number.to_string()).collect();
     let of_each = |seq: i64| keys.iter().map(move |key| row(seq, key));
     push(&queue, of_each(1).chain(of_each(2)), begin(&queue));
-    assert_eq!(queue.behind().len(), MOST_BACKLOGGED);
+    assert_eq!(queue.backlogged().len(), MOST_BACKLOGGED);
     assert_eq!(queue.room(), None);
     use_up(&queue);
-    let refill = queue.refill(10, Instant::now()).expect("all are hungry");
+    let refill = queue.refill(10, Instant::now()).expect("all need a refill");
     queue.refilled(&refill.keys, queue.begin_fetch().number, i64::MAX, i64::MAX);
     assert!(queue.room().is_some());
 }
@@ -473,7 +473,7 @@ fn after_a_crash_the_first_rows_of_the_dead_owner_are_suspected() {
         queue.assign(Partitions::ALL);
         read(&queue, &[(1, "a"), (2, "b"), (3, "c")]);
         let items = queue.pop_more(Class::FIRST, 3, |_| true);
-        assert_eq!(items.iter().map(|item| item.past).collect::<Vec<_>>(), expected, "{which}");
+        assert_eq!(items.iter().map(|item| item.prior_attempt).collect::<Vec<_>>(), expected, "{which}");
     }
 }
 
@@ -483,7 +483,7 @@ fn a_key_that_was_to_be_read_again_from_below_is_so_after_its_event_failed() {
         let queue = queue(FailingKey::Wait);
         let hot: Vec<(i64, &str)> = (11..=50).map(|seq| (seq, "hot")).collect();
         read(&queue, &hot);
-        assert_eq!((queue.behind().len(), running(&queue)), (1, vec![11]));
+        assert_eq!((queue.backlogged().len(), running(&queue)), (1, vec![11]));
         // A type whose rows were passed over is read again: there may be some of the key anywhere.
         queue.look_from(0);
         if fails {
@@ -491,7 +491,7 @@ fn a_key_that_was_to_be_read_again_from_below_is_so_after_its_event_failed() {
         } else {
             queue.left(11);
         }
-        assert_eq!(queue.behind(), []);
+        assert_eq!(queue.backlogged(), []);
         assert_eq!(queue.begin_fetch().freed, Some(1), "from the bottom, and not only from what failed");
     }
 }

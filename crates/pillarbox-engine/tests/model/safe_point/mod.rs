@@ -45,7 +45,7 @@
 //! - A failed event makes its key wait, RETRY or DEAD ([`FailingKey::Wait`](pillarbox_engine::run::FailingKey)).
 //! - Transactions begin in their order; another order is another instance.
 //!
-//! Left out: several runs of partitions beside each other, which share the safe point and nothing else; keys that are behind and classes
+//! Left out: several runs of partitions beside each other, which share the safe point and nothing else; backlogged keys and classes
 //! that are passed over, whose places move as the mark does; rows without a partition; the other modes. `ordered` reads from the
 //! bottom every time, and has no mark. `single_node` and `multi_node` keep no order, and visit the bottom every few seconds.
 
