@@ -1,9 +1,13 @@
 use std::fmt;
 use std::future::{Future, ready};
+#[cfg(feature = "sqlite")]
+use std::time::Duration;
 
 use diesel::connection::{AnsiTransactionManager, TransactionManager, TransactionManagerStatus};
 use diesel::r2d2::{ConnectionManager, PooledConnection, R2D2Connection};
 use diesel::result::Error;
+#[cfg(feature = "sqlite")]
+use diesel::sql_types::BigInt;
 use diesel::{QueryResult, RunQueryDsl as _, sql_query};
 use pillarbox_core::store::RowId;
 use pillarbox_core::write::{
@@ -22,8 +26,6 @@ pub struct Transaction<'a, C: Blocks>(&'a mut C);
 #[doc(hidden)]
 pub trait Blocks: diesel::Connection<TransactionManager = AnsiTransactionManager> {
     const DIALECT: Dialect;
-    /// The text that begins a transaction.
-    const BEGIN: &'static str;
     /// A statement that fails where `COMMIT` would seem to succeed, though it rolls back or has nothing to commit.
     const BEFORE_COMMIT: Option<&'static str>;
     /// The database ends a transaction by itself after some errors, and diesel does not notice.
@@ -39,7 +41,6 @@ macro_rules! blocks {
     ($connection:ty, $dialect:expr, $begin:expr, $before_commit:expr, $ends_transactions:expr) => {
         impl Blocks for $connection {
             const DIALECT: Dialect = $dialect;
-            const BEGIN: &'static str = $begin;
             const BEFORE_COMMIT: Option<&'static str> = $before_commit;
             const ENDS_TRANSACTIONS: bool = $ends_transactions;
 
@@ -112,7 +113,7 @@ macro_rules! blocks {
             type Error = Error;
 
             async fn begin(self) -> QueryResult<Transaction<'a, $connection>> {
-                AnsiTransactionManager::begin_transaction_sql(self, <$connection>::BEGIN)?;
+                $begin(self)?;
                 Ok(Transaction(self))
             }
         }
@@ -120,11 +121,54 @@ macro_rules! blocks {
 }
 
 #[cfg(feature = "postgres")]
-blocks!(diesel::PgConnection, Dialect::POSTGRES, "BEGIN", Some("SAVEPOINT pillarbox"), false);
-// A deferred transaction that reads first and writes later fails with `SQLITE_BUSY` whenever another connection has written in
-// between, and no waiting helps it. SQLite itself refuses to commit where no transaction is open.
+blocks!(diesel::PgConnection, Dialect::POSTGRES, begin, Some("SAVEPOINT pillarbox"), false);
+// SQLite itself refuses to commit where no transaction is open.
 #[cfg(feature = "sqlite")]
-blocks!(diesel::SqliteConnection, Dialect::SQLITE, "BEGIN IMMEDIATE", None, true);
+blocks!(diesel::SqliteConnection, Dialect::SQLITE, begin_immediate, None, true);
+
+#[cfg(feature = "postgres")]
+fn begin(connection: &mut diesel::PgConnection) -> QueryResult<()> {
+    AnsiTransactionManager::begin_transaction_sql(connection, "BEGIN")
+}
+
+/// Begins with the write lock: a deferred transaction that reads first and writes later fails with `SQLITE_BUSY` whenever another connection has
+/// written in between, and no waiting helps it.
+///
+/// diesel has SQLite fail at once while another connection holds the lock. So it is tried again for about [`LOCK_WAIT`], unless the
+/// connection has a `busy_timeout` of its own.
+#[cfg(feature = "sqlite")]
+#[expect(clippy::disallowed_methods, reason = "diesel blocks its thread, which may wait")]
+fn begin_immediate(connection: &mut diesel::SqliteConnection) -> QueryResult<()> {
+    let mut waited = Duration::ZERO;
+    loop {
+        match AnsiTransactionManager::begin_transaction_sql(&mut *connection, "BEGIN IMMEDIATE") {
+            Err(error) if is_locked(&error) && waited < LOCK_WAIT && !waits_by_itself(connection)? => {
+                std::thread::sleep(PAUSE);
+                waited += PAUSE;
+            }
+            begun => return begun,
+        }
+    }
+}
+
+/// The time for which the write lock of SQLite is waited for; rusqlite waits as long.
+#[cfg(feature = "sqlite")]
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// Short, because a busy writer leaves the lock free for moments only.
+#[cfg(feature = "sqlite")]
+const PAUSE: Duration = Duration::from_millis(1);
+
+#[cfg(feature = "sqlite")]
+fn is_locked(error: &Error) -> bool {
+    matches!(error, Error::DatabaseError(_, problem) if problem.message().contains("database is locked"))
+}
+
+#[cfg(feature = "sqlite")]
+fn waits_by_itself(connection: &mut diesel::SqliteConnection) -> QueryResult<bool> {
+    let timeout: i64 = diesel::dsl::sql::<BigInt>("PRAGMA busy_timeout").get_result(connection)?;
+    Ok(timeout > 0)
+}
 
 /// Fails where no transaction is open: what is sent next would commit by itself, without the business rows. Within a transaction `BEGIN` fails, and
 /// that is all it does.
@@ -221,6 +265,7 @@ impl<C: Blocks> Finish<Diesel> for Transaction<'_, C> {
     type Error = Error;
     type Inner = C;
     const IS_ONLY_BORROWED: bool = true;
+    const COMMIT_IS_FINAL: bool = true;
 
     fn inner(&self) -> &C {
         self.0

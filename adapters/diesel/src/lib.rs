@@ -101,6 +101,11 @@
 //! }
 //! ```
 //!
+//! # SQLite's lock
+//!
+//! SQLite has one writer at a time. The guard's `begin` waits up to 5 s for the lock, or for the connection's `busy_timeout` if it has one. diesel's own
+//! transactions do not wait unless it is set, by `PRAGMA busy_timeout = 5000` on each connection; begin them with `immediate_transaction`.
+//!
 //! # Cancellation
 //!
 //! A guard that is dropped sends `ROLLBACK` before its connection does anything else. A connection of MySQL, and any of which a

@@ -1,7 +1,6 @@
 //! Checks that settings fit together, and makes the engine's configuration from them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::retry::{
@@ -14,8 +13,6 @@ use crate::modes::why_ignored;
 use crate::settings::RetrySettings;
 use crate::value::RetryPolicyKind;
 use crate::{Error, Settings};
-
-const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl Settings {
     /// Checks every setting, and that none was given or changed that the mode or the database would ignore.
@@ -34,10 +31,6 @@ impl Settings {
             if let Some(why) = why {
                 return Err(Error::invalid(key.to_owned(), &self.origins, why, "remove it"));
             }
-        }
-        if self.purge.all_after.is_some_and(|kept| kept.is_zero() || kept > CENTURY) {
-            let remedy = "set a duration above zero, up to 100 years";
-            return Err(Error::invalid("purge.all_after", &self.origins, "is out of range", remedy));
         }
         self.store.check(&self.origins)?;
         self.check_handlers()?;
@@ -112,15 +105,15 @@ mod tests {
 
     type Given<'a> = &'a [(&'a str, &'a str)];
 
-    /// The first three pauses in milliseconds under these settings.
-    fn pauses(settings: Given<'_>) -> Vec<u128> {
+    /// The first three delays in milliseconds under these settings.
+    fn delays(settings: Given<'_>) -> Vec<u128> {
         let loader = settings.iter().fold(Loader::new(), |loader, (key, value)| loader.set(*key, *value));
         let policy = loader.load().and_then(|settings| settings.config()).expect("valid").retry.policy;
         (1..=3).map(|failures| policy.delay(failures, &SystemRandom).as_millis()).collect()
     }
 
     #[test]
-    fn pauses_grow_as_the_policy_says() {
+    fn delays_grow_as_the_policy_says() {
         let exact = ("retry.jitter", "0s");
         let table: [(Given<'_>, [u128; 3]); 5] = [
             (&[exact], [200, 400, 800]),
@@ -130,7 +123,7 @@ mod tests {
             (&[("retry.policy", "fixed"), ("retry.base", "5s")], [5000, 5000, 5000]),
         ];
         for (settings, expected) in table {
-            assert_eq!(pauses(settings), expected, "{settings:?}");
+            assert_eq!(delays(settings), expected, "{settings:?}");
         }
     }
 
@@ -156,10 +149,10 @@ mod tests {
     }
 
     #[test]
-    fn jitter_changes_a_pause_by_no_more_than_it_says() {
+    fn jitter_changes_a_delay_by_no_more_than_it_says() {
         let settings = [("retry.policy", "fixed"), ("retry.base", "1s"), ("retry.jitter", "100ms")];
-        let seen: Vec<u128> = (0..20).flat_map(|_| pauses(&settings)).collect();
-        assert!(seen.iter().all(|pause| (900..=1100).contains(pause)), "{seen:?}");
-        assert!(seen.iter().any(|pause| pause != &seen[0]), "{seen:?}");
+        let seen: Vec<u128> = (0..20).flat_map(|_| delays(&settings)).collect();
+        assert!(seen.iter().all(|delay| (900..=1100).contains(delay)), "{seen:?}");
+        assert!(seen.iter().any(|delay| delay != &seen[0]), "{seen:?}");
     }
 }

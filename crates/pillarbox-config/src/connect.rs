@@ -191,6 +191,20 @@ impl Settings {
         self.sqlite(&self.database_url()?)
     }
 
+    /// The path of the database file, if the settings name a SQLite database.
+    ///
+    /// # Errors
+    /// As [`check_database`](Self::check_database).
+    #[cfg(feature = "sqlite")]
+    pub fn sqlite_file(&self) -> Result<Option<std::path::PathBuf>, Error> {
+        let (kind, url) = self.database()?;
+        if kind != DatabaseKind::Sqlite {
+            return Ok(None);
+        }
+        let file = self.sqlite(&url)?.file().map_err(StartError::Store)?;
+        Ok(Some(file))
+    }
+
     #[cfg(feature = "sqlite")]
     fn sqlite(&self, url: &DatabaseUrl) -> Result<pillarbox_sqlite::SqliteOptions, Error> {
         let store = &self.store;

@@ -169,7 +169,7 @@ fn merge(layers: Vec<Vec<Given>>, unless_set: &[Given]) -> Result<Settings, Erro
     let others = unless_set.iter().filter(|other| !merged.contains_key(&other.key) && applies(&other.key));
     let mut settings = read(&others.collect::<Vec<_>>())?;
     if !merged.contains_key("claim.min_interval") {
-        // Whoever sets the longest pause alone means that no pause is longer.
+        // Whoever sets the longest time between two polls alone means that none is longer.
         settings.claim.min_interval = settings.claim.min_interval.min(settings.claim.max_interval);
     }
     Ok(Settings { origins: Origins::of(merged.into_iter().map(|(key, (_, origin))| (key, origin))), ..settings })

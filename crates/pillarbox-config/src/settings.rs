@@ -185,20 +185,20 @@ impl Default for StoreSettings {
 pub struct RetrySettings {
     /// Handler calls in total before an event goes DEAD, at least 1. Default 10.
     pub max_attempts: u32,
-    /// The growth of the pauses from failure to failure. Default `exponential`.
+    /// The growth of the delays from failure to failure. Default `exponential`.
     pub policy: RetryPolicyKind,
-    /// The pause after the first failure. Default `200ms`.
+    /// The delay after the first failure. Default `200ms`.
     #[serde(with = "span")]
     pub base: Duration,
-    /// The longest pause, before jitter. Policies `exponential` and `linear`. Default `60s`.
+    /// The longest delay, before jitter. Policies `exponential` and `linear`. Default `60s`.
     #[serde(with = "span")]
     pub cap: Duration,
-    /// The factor by which each further pause is longer, 1 to 1000. Policy `exponential`. Default `2.0`.
+    /// The factor by which each further delay is longer, 1 to 1000. Policy `exponential`. Default `2.0`.
     pub multiplier: f64,
-    /// The time by which each further pause is longer. Policy `linear`. Default `200ms`.
+    /// The time by which each further delay is longer. Policy `linear`. Default `200ms`.
     #[serde(with = "span")]
     pub step: Duration,
-    /// The largest random change of a pause, in both directions; `0s` for none. Default: pauses of policy `exponential` vary
+    /// The largest random change of a delay, in both directions; `0s` for none. Default: delays of policy `exponential` vary
     /// by half, the others not at all.
     #[serde(with = "if_given")]
     pub jitter: Option<Duration>,

@@ -113,8 +113,7 @@ impl Setup {
         self.with(|builder| builder.writer_hook(hook))
     }
 
-    /// Holds back events of some types for a while, as a handler says that passes events on; in every mode but `ordered` and
-    /// `writer_only`.
+    /// Lets a forwarding handler pause delivery of chosen event types. It has no effect in modes `ordered` and `writer_only`.
     pub fn type_pause(self, type_pause: TypePause) -> Self {
         self.with(|builder| builder.type_pause(type_pause))
     }

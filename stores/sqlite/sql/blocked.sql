@@ -27,7 +27,7 @@ SELECT head.seq, head.event_id, head.event_type, coalesce(head.ordering_key, hea
            SELECT 1 FROM waiting
            WHERE waiting.key = coalesce(head.ordering_key, head.aggregate_id) AND waiting.handler IS head.handler
              AND waiting.seq > head.seq
-           LIMIT 1000
+           LIMIT {most_counted}
        ))
 FROM blocking CROSS JOIN {event} AS head USING (seq)
 ORDER BY blocking.seq

@@ -13,8 +13,11 @@ pub(crate) const READERS: u32 = 3;
 /// attempts and starves beside a busy writer; `begin_immediate` waits around it.
 const LOCK_WAIT: Duration = Duration::from_millis(2);
 
-/// Rows that the connection's thread reads ahead of the caller.
-const ROWS_AHEAD: usize = 512;
+/// The number of rows that the connection's thread reads ahead of the caller. They come on top of the bytes that a fetch may bring.
+const ROWS_AHEAD: usize = 32;
+
+/// The size to which SQLite cuts a write-ahead log that a large transaction has left, when it begins the log anew: 64 MiB.
+const LOG_BYTES: &str = "67108864";
 
 /// The one connection that writes: a pool of one hands it out in the order of the requests.
 ///
@@ -24,6 +27,9 @@ pub(crate) fn writer(file: &Path, options: &SqliteOptions) -> SqlitePool {
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(options.synchronous)
+        .pragma("journal_size_limit", LOG_BYTES)
+        // What a savepoint may have to restore is kept in memory: a container often has no writable folder for temporary files.
+        .pragma("temp_store", "MEMORY")
         .busy_timeout(LOCK_WAIT);
     SqlitePoolOptions::new()
         .max_connections(1)
@@ -44,7 +50,11 @@ pub(crate) fn writer(file: &Path, options: &SqliteOptions) -> SqlitePool {
 
 /// The connections that read. In write-ahead mode they neither wait for the writer nor make it wait.
 pub(crate) fn readers(file: &Path, options: &SqliteOptions, number: u32) -> SqlitePool {
-    let connect = connect_options(file, options).pragma("query_only", "ON").busy_timeout(options.busy_timeout);
+    let connect = connect_options(file, options)
+        .create_if_missing(false)
+        .journal_mode(SqliteJournalMode::Wal)
+        .pragma("query_only", "ON")
+        .busy_timeout(options.busy_timeout);
     SqlitePoolOptions::new()
         .max_connections(number)
         .test_before_acquire(false)

@@ -18,6 +18,8 @@ mod code {
     pub(super) const PROTOCOL: i32 = 15;
     pub(super) const AUTH: i32 = 23;
     pub(super) const NOTADB: i32 = 26;
+    /// No folder for temporary files can be written.
+    pub(super) const IOERR_GETTEMPPATH: i32 = 6410;
     /// The file was moved or removed while it was open.
     pub(super) const READONLY_DBMOVED: i32 = 1032;
 }
@@ -77,8 +79,11 @@ fn classify(code: i32, message: &str) -> (StoreErrorKind, &'static str) {
     use StoreErrorKind::{Contention, Denied, Schema, Unavailable, Unexpected};
     match (code, code & 0xff) {
         (code::READONLY_DBMOVED, _) => (Unavailable, "; the file was moved or removed while it was open"),
+        (code::IOERR_GETTEMPPATH, _) => {
+            (Unavailable, "; there is no writable folder for temporary files: name one in the variable SQLITE_TMPDIR")
+        }
         (_, code::BUSY | code::LOCKED | code::PROTOCOL) => (Contention, "; another connection holds the lock"),
-        (_, code::CANTOPEN) => (Unavailable, "; check that the file's directory exists and is writable"),
+        (_, code::CANTOPEN) => (Unavailable, "; check that its directory exists and that both may be read and written"),
         (_, code::IOERR | code::NOMEM) => (Unavailable, ""),
         (_, code::FULL) => (Unavailable, "; free some disk space"),
         (_, code::READONLY | code::PERM | code::AUTH) => (Denied, "; make the file and its directory writable"),
@@ -90,5 +95,17 @@ fn classify(code: i32, message: &str) -> (StoreErrorKind, &'static str) {
             (Schema, "; run `store.migrate()` or `pillarbox migrate`")
         }
         _ => (Unexpected, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_folder_for_temporary_files_has_a_remedy() {
+        let (kind, remedy) = classify(code::IOERR_GETTEMPPATH, "disk I/O error");
+        assert_eq!(kind, StoreErrorKind::Unavailable);
+        assert!(remedy.contains("SQLITE_TMPDIR"), "{remedy}");
     }
 }

@@ -3,6 +3,7 @@
 //! The journal mode is not among them: a store that cannot have write-ahead mode is refused when it is opened. Nor is `synchronous`, which each
 //! process decides for its own connections and no other can see, nor who holds the write lock: to ask for it is to take it.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use async_trait::async_trait;
@@ -13,6 +14,7 @@ use sqlx::{AssertSqlSafe, query_scalar};
 
 use crate::SqliteStore;
 use crate::migrate;
+use crate::place;
 use crate::sql::inbox_age;
 use crate::store::Session;
 
@@ -64,7 +66,9 @@ const OLDEST: &str = "SELECT CAST({now} - min(done_at) AS INTEGER) FROM (SELECT 
 #[async_trait]
 impl Examine for SqliteStore {
     async fn examine(&self, thresholds: &Thresholds) -> Vec<Checked> {
-        let file = self.file();
+        // SQLite writes beside the file that a symbolic link leads to.
+        let file = self.file().canonicalize().unwrap_or_else(|_| self.file().to_owned());
+        let file = file.as_path();
         vec![
             wal(file, thresholds.wal_bytes),
             disk(file, thresholds.free_bytes),
@@ -115,7 +119,7 @@ fn wal(file: &Path, limit: u64) -> Checked {
     match std::fs::metadata(&log) {
         Ok(log) => WAL.judge((log.len() >= limit).then(|| format!("{} bytes beside the database", log.len()))),
         // The last connection to close removes it.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => WAL.healthy(),
+        Err(error) if error.kind() == ErrorKind::NotFound => WAL.healthy(),
         Err(error) => WAL.not_checked(error.to_string()),
     }
 }
@@ -124,13 +128,15 @@ fn read_only(file: &Path) -> Checked {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut locked = Vec::new();
     for (what, path) in [("the file", file), ("its folder", folder)] {
-        match std::fs::metadata(path) {
-            Ok(found) if found.permissions().readonly() => {
-                locked.push(format!("{what} {} is read-only", path.display()));
-            }
-            Ok(_) => {}
-            Err(error) => return READ_ONLY.not_checked(error.to_string()),
-        }
+        let found = path.metadata().and_then(|found| place::writable(path).map(|()| found));
+        let problem = match found.map_err(|error| (error.kind(), error)) {
+            Ok(found) if !found.permissions().readonly() => continue,
+            Ok(_) => "is read-only",
+            Err((ErrorKind::ReadOnlyFilesystem, _)) => "is on a read-only file system",
+            Err((ErrorKind::PermissionDenied, _)) => "is read-only for the user of this process",
+            Err((_, error)) => return READ_ONLY.not_checked(error.to_string()),
+        };
+        locked.push(format!("{what} {} {problem}", path.display()));
     }
     READ_ONLY.judge((!locked.is_empty()).then(|| locked.join("; ")))
 }

@@ -34,6 +34,7 @@ mod migrate;
 mod options;
 mod order;
 mod ownership;
+mod place;
 #[cfg(test)]
 mod plans;
 mod reclaim;

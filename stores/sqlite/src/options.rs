@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::time::Duration;
 
 use pillarbox_core::error::{ConfigError, StoreError, StoreErrorKind};
@@ -90,11 +91,17 @@ impl SqliteOptions {
     /// # Errors
     /// When an option cannot be used, or SQLite cannot open the file.
     pub async fn open(self) -> Result<SqliteStore, StoreError> {
-        let checked = || Ok((location::file(&self.location)?, self.table_name()?, self.check_timeout()?));
-        let (file, table, ()) = checked().map_err(|error: ConfigError| {
-            StoreError::new(StoreErrorKind::Config, operation::CONNECT, error.to_string()).with_source(error)
-        })?;
+        let checked = || Ok((self.checked_file()?, self.table_name()?, self.check_timeout()?));
+        let (file, table, ()) = checked().map_err(refused)?;
         SqliteStore::open_file(&file, table, &self).await
+    }
+
+    /// The path of the database file, which need not exist.
+    ///
+    /// # Errors
+    /// When the location names no file.
+    pub fn file(&self) -> Result<PathBuf, StoreError> {
+        self.checked_file().map_err(refused)
     }
 
     /// The SQL that [`migrate`](pillarbox_core::store::Store::migrate) runs on an empty database, without opening one.
@@ -106,6 +113,14 @@ impl SqliteOptions {
             StoreError::new(StoreErrorKind::Config, "print the migration", error.to_string()).with_source(error)
         })?;
         Ok(migrate::script(&table))
+    }
+
+    fn checked_file(&self) -> Result<PathBuf, ConfigError> {
+        // The location is the nearest text to such a path, which would name another file.
+        if self.connect.get_filename().to_str().is_none() {
+            return Err(ConfigError::new("path", "is not UTF-8", "SQLite takes no other; name the file in UTF-8"));
+        }
+        location::file(&self.location)
     }
 
     fn table_name(&self) -> Result<TableName, ConfigError> {
@@ -135,4 +150,8 @@ impl SqliteOptions {
         }
         Ok(())
     }
+}
+
+fn refused(error: ConfigError) -> StoreError {
+    StoreError::new(StoreErrorKind::Config, operation::CONNECT, error.to_string()).with_source(error)
 }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::error::Failure;
 use crate::fetch::micros;
+use crate::statistics;
 use crate::store::Session;
 use crate::upkeep::overview;
 
@@ -21,7 +22,8 @@ pub(crate) async fn join(session: &mut Session<'_>, node: &NodeId, mode: Mode, l
     }
     let join = query(session.sql.node_join.clone());
     join.bind(node.as_str()).bind(mode.name()).bind(span(lease)).execute(&mut *session.connection).await?;
-    Ok(())
+    // A program may have made some since the migration: SQLite advises `PRAGMA optimize` before a connection is closed.
+    Ok(statistics::forget_small(session).await?)
 }
 
 /// Extends the lease of a node that is registered, unless its row is older than `last`.

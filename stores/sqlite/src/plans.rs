@@ -1,6 +1,7 @@
 //! The plans SQLite makes for the statements of the store: a change of an index or of a predicate shows here.
 
 use pillarbox_core::event::Stamp;
+use pillarbox_core::ownership::{Mode, NodeId};
 use pillarbox_core::store::{Store as _, TableName};
 use sqlx::{AssertSqlSafe, Row as _, query, raw_sql};
 
@@ -137,6 +138,8 @@ enum Statistics {
     /// Before there is any head or much else.
     Early,
     Fresh,
+    /// After the migration, before a node joins.
+    Late,
 }
 
 /// Explains every statement in a database of so many events, most of them delivered, and so many heads.
@@ -178,6 +181,11 @@ async fn check_plans(events: u32, heads: u32, statistics: Statistics) {
         run("ANALYZE".to_owned()).await;
     }
     store.migrate().await.expect("finds nothing to do");
+    if statistics == Statistics::Late {
+        run("ANALYZE".to_owned()).await;
+        let (node, lease) = (NodeId::from_stored("c"), std::time::Duration::from_secs(60));
+        store.join(&node, Mode::Partitioned, lease).await.expect("joins");
+    }
     let table = format!("{events} events, {heads} heads and statistics made {statistics:?}");
     for (sql, expected) in expected() {
         let plan = query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"))).fetch_all(store.writer()).await;
@@ -219,5 +227,12 @@ async fn statistics_of_a_table_that_has_grown_since_mislead_nobody() {
 async fn statistics_of_a_nearly_empty_table_mislead_nobody_after_migrate() {
     for events in [1, 3, 60] {
         check_plans(events, events / 2, Statistics::Fresh).await;
+    }
+}
+
+#[tokio::test]
+async fn statistics_of_a_nearly_empty_table_mislead_nobody_after_a_node_has_joined() {
+    for events in [1, 3, 60] {
+        check_plans(events, events / 2, Statistics::Late).await;
     }
 }

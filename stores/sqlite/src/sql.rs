@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use pillarbox_core::ownership::Fence;
-use pillarbox_core::store::{CANCELLED, Heads, RowSet, Scope, TableName};
+use pillarbox_core::store::{Blocked, CANCELLED, Heads, RowSet, Scope, TableName};
 use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
 
 /// The indexes of the event table, without its name before them.
@@ -64,8 +64,8 @@ const ATTRIBUTES: &str = "(?1 IS NULL OR event_type = ?1) \
 /// True if a DEAD row has the attributes, was given up since `?6` and before `?7`, and has the text `?8` in its error, of those that are not
 /// NULL.
 const MATCHING: &str = "{attributes} \
-                        AND (?6 IS NULL OR done_at >= ?6) \
-                        AND (?7 IS NULL OR done_at < ?7) \
+                        AND (?6 IS NULL OR coalesce(done_at, created_at) >= ?6) \
+                        AND (?7 IS NULL OR coalesce(done_at, created_at) < ?7) \
                         AND (?8 IS NULL OR instr(last_error, ?8) > 0)";
 
 /// The failed attempts of a row with one more, the last ten; without what is no such list. The numbers of its values stand in the
@@ -277,9 +277,10 @@ pub(crate) fn render(table: &TableName, text: &str) -> String {
     let event = table.event();
     let mut sql = text.to_owned();
     // Those that are made of others come first.
-    let cancelled = format!("'{CANCELLED}'");
+    let (cancelled, most_counted) = (format!("'{CANCELLED}'"), Blocked::COUNTED_UP_TO.to_string());
     let fragments = [
         ("cancelled", cancelled.as_str()),
+        ("most_counted", most_counted.as_str()),
         ("pending_matching", PENDING_MATCHING),
         ("pending_state", PENDING_STATE),
         ("heads", HEADS),

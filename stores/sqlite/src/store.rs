@@ -1,6 +1,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::complete::{self, Completions};
 use crate::error::Failure;
 use crate::insert::Inserts;
+use crate::place::{self, FileId};
 use crate::sql::Sql;
 use crate::{SqliteOptions, claim, database, fetch, migrate, order, ownership, reclaim, settle, share, upkeep};
 
@@ -41,6 +42,8 @@ struct Inner {
     busy_timeout: Duration,
     lease_clock: LeaseClock,
     file: PathBuf,
+    /// The file that the write connection has opened.
+    opened: OnceLock<FileId>,
     options: SqliteOptions,
 }
 
@@ -69,11 +72,13 @@ impl SqliteStore {
     }
 
     pub(crate) async fn open_file(file: &Path, table: TableName, options: &SqliteOptions) -> Result<Self, StoreError> {
-        let address = file.display().to_string();
-        check_place(file, &address)?;
-        create(file);
+        place::check(file)?;
+        place::create(file);
         let store = Self::lazy(file, table, options, database::READERS);
         store.connect().await?;
+        if let Ok(opened) = FileId::at(file) {
+            let _ = store.inner.opened.set(opened);
+        }
         Ok(store)
     }
 
@@ -91,6 +96,7 @@ impl SqliteStore {
                 busy_timeout: options.busy_timeout,
                 lease_clock: LeaseClock::default(),
                 file: file.to_owned(),
+                opened: OnceLock::new(),
                 options: options.clone(),
             }),
         }
@@ -119,12 +125,30 @@ impl SqliteStore {
         };
         let mode: String =
             query_scalar("PRAGMA journal_mode").fetch_one(&mut *connection).await.map_err(self.failed(OPERATION))?;
-        if mode != "wal" {
-            let message =
-                format!("it stays in journal mode `{mode}` and needs write-ahead mode; keep it on a local disk");
-            return Err(StoreError::new(StoreErrorKind::Config, OPERATION, message).at(&*self.inner.info.address));
+        let encoding: String =
+            query_scalar("PRAGMA encoding").fetch_one(&mut *connection).await.map_err(self.failed(OPERATION))?;
+        let problem = if mode != "wal" {
+            format!("it stays in journal mode `{mode}` and needs write-ahead mode; keep it on a local disk")
+        } else if encoding != "UTF-8" {
+            // The statements compare the bytes of texts in the hexadecimal form that `hex()` gives them.
+            format!(
+                "it keeps text in {encoding} and needs UTF-8; copy it into a new file: `sqlite3 old.db .dump | sqlite3 new.db`"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(self.failed(OPERATION)(Failure::Refused(StoreErrorKind::Config, problem)))
+    }
+
+    /// Fails if the file was moved, removed or replaced since it was opened: the write connection would go on in a file that no other program
+    /// opens any more, and in write-ahead mode SQLite does not notice.
+    fn check_file(&self, operation: &'static str) -> Result<(), StoreError> {
+        if self.inner.opened.get().is_none_or(|opened| opened.is_at(&self.inner.file)) {
+            return Ok(());
         }
-        Ok(())
+        let problem =
+            "the file was moved, removed or replaced while it was open; stop all its programs and start them again";
+        Err(self.failed(operation)(Failure::Refused(StoreErrorKind::Unavailable, problem.to_owned())))
     }
 
     /// Runs `work` on a connection that reads.
@@ -179,32 +203,6 @@ pub(crate) struct Session<'s> {
     pub(crate) sql: &'s Sql,
     pub(crate) table: &'s TableName,
     pub(crate) lease_clock: &'s LeaseClock,
-}
-
-/// Fails early, and with the name of the place, where SQLite would only say that it cannot open the file.
-fn check_place(file: &Path, address: &str) -> Result<(), StoreError> {
-    let refuse = |message: String| {
-        Err(StoreError::new(StoreErrorKind::Config, operation::CONNECT, message).at(address.to_owned()))
-    };
-    if file.is_dir() {
-        return refuse("it is a directory; name a file".to_owned());
-    }
-    match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() && !parent.is_dir() => {
-            refuse(format!("there is no directory `{}`; create it first", parent.display()))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Creates a missing file for its owner alone, since the rows hold what not everybody on the machine may read. SQLite gives the
-/// write-ahead log and the shared memory beside it the same permissions. Where this fails, SQLite says why.
-fn create(file: &Path) {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    drop(options.open(file));
 }
 
 impl fmt::Debug for SqliteStore {
@@ -266,6 +264,7 @@ impl Store for SqliteStore {
     }
 
     async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
+        self.check_file(operation::JOIN)?;
         self.write(operation::JOIN, async |session| ownership::join(session, node, mode, lease).await).await
     }
 
@@ -286,6 +285,7 @@ impl Store for SqliteStore {
         last: Option<LeaseMark>,
         figures: Option<&NodeFigures>,
     ) -> Result<Renewal, StoreError> {
+        self.check_file(operation::RENEW)?;
         self.write(operation::RENEW, async |session| ownership::renew(session, node, lease, last, figures).await).await
     }
 

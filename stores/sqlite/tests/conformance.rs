@@ -36,7 +36,7 @@ impl Harness for SqliteHarness {
     type Source<'a> = &'a SqlitePool;
 
     const CAPABILITIES: Capabilities =
-        Capabilities { sql: true, concurrent_writers: false, wake_ups: false, row_locks: false };
+        Capabilities { sql: true, concurrent_writers: false, wake_ups: false, row_locks: false, tells_writers: true };
 
     async fn create() -> Result<Self, BoxError> {
         let directory = std::env::temp_dir().join(format!("pillarbox-conformance-{}", Stamp::system().next_id()));

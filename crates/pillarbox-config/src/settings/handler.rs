@@ -36,22 +36,22 @@ pub struct HandlerRetrySettings {
     /// Handler calls in total before an event goes DEAD, at least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
-    /// The growth of the pauses from failure to failure.
+    /// The growth of the delays from failure to failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<RetryPolicyKind>,
-    /// The pause after the first failure.
+    /// The delay after the first failure.
     #[serde(with = "if_given", skip_serializing_if = "Option::is_none")]
     pub base: Option<Duration>,
-    /// The longest pause, before jitter. Policies `exponential` and `linear`.
+    /// The longest delay, before jitter. Policies `exponential` and `linear`.
     #[serde(with = "if_given", skip_serializing_if = "Option::is_none")]
     pub cap: Option<Duration>,
-    /// The factor by which each further pause is longer, 1 to 1000. Policy `exponential`.
+    /// The factor by which each further delay is longer, 1 to 1000. Policy `exponential`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multiplier: Option<f64>,
-    /// The time by which each further pause is longer. Policy `linear`.
+    /// The time by which each further delay is longer. Policy `linear`.
     #[serde(with = "if_given", skip_serializing_if = "Option::is_none")]
     pub step: Option<Duration>,
-    /// The largest random change of a pause, in both directions; `0s` for none.
+    /// The largest random change of a delay, in both directions; `0s` for none.
     #[serde(with = "if_given", skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Duration>,
     /// The names of errors that are tried again, and no others; none: every error is.
@@ -121,13 +121,13 @@ impl HandlerRetrySettings {
     fn convert(&self, outbox: &RetrySettings) -> Result<Retry, ConfigError> {
         let Self { max_attempts, policy, base, cap, multiplier, step, jitter, retry_on, never_retry_on } = self;
         let all = self.within(outbox);
-        let has_pauses =
+        let has_delays =
             policy.is_some() || multiplier.is_some() || [base, cap, step, jitter].into_iter().any(Option::is_some);
         let has_errors = retry_on.is_some() || never_retry_on.is_some();
-        let pauses = if has_pauses { Retry::custom(all.policy()?) } else { Retry::new() };
+        let delays = if has_delays { Retry::custom(all.policy()?) } else { Retry::new() };
         let limited = match *max_attempts {
-            Some(most) => pauses.max_attempts(most),
-            None => pauses,
+            Some(most) => delays.max_attempts(most),
+            None => delays,
         };
         Ok(if has_errors { limited.error_filter(all.errors()?) } else { limited })
     }

@@ -1,15 +1,15 @@
 use serde::{Deserialize, Serialize};
 
-/// The growth of the pauses between attempts.
+/// The growth of the delays between attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryPolicyKind {
-    /// Each pause is `retry.multiplier` times as long as the one before, up to `retry.cap`.
+    /// Each delay is `retry.multiplier` times as long as the one before, up to `retry.cap`.
     #[default]
     Exponential,
-    /// Each pause is longer by `retry.step` than the one before, up to `retry.cap`.
+    /// Each delay is longer by `retry.step` than the one before, up to `retry.cap`.
     Linear,
-    /// Every pause is `retry.base`.
+    /// Every delay is `retry.base`.
     Fixed,
 }
 

@@ -49,6 +49,17 @@ fn the_options_of_sqlite_are_the_librarys() {
     assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
 }
 
+#[cfg(all(feature = "postgres", feature = "sqlite"))]
+#[test]
+fn only_a_sqlite_database_has_a_file() {
+    let mut settings = Settings::default();
+    let files = [("sqlite://a%20b.db", Some("a b.db")), ("a%20b.db", Some("a%20b.db")), ("postgres://u@h/d", None)];
+    for (url, file) in files {
+        settings.store.url = Some(url.into());
+        assert_eq!(settings.sqlite_file().expect("valid").as_deref(), file.map(std::path::Path::new));
+    }
+}
+
 #[test]
 fn durations_are_what_they_say() {
     let settings = Loader::new().set("claim.max_interval", "1m 30s").set("purge.done_after", "never").load();

@@ -151,7 +151,7 @@ fn what_cannot_be_used_is_refused_with_its_place() {
         ),
         (
             "[handler.mailer]\ntimeout = '0s'",
-            "setting `handler.mailer.timeout` (outbox.toml, line 2) is 0ns; set a duration from 1ms to 100 years, or no limit",
+            "setting `handler.mailer.timeout` (outbox.toml, line 2) is 0s; set a duration from 1ms to 36500d, or no limit",
         ),
         (
             "[handler.mailer.retry]\nbase = '2m'",

@@ -278,7 +278,7 @@ async fn what_the_builder_refuses_is_reported() {
     assert!(error.to_string().starts_with("two handlers are registered for event type `a`"), "{error}");
 
     let error = of_mode("ordered").outbox().store(MemoryStore::new()).start().await.expect_err("refused");
-    assert!(error.to_string().starts_with("setting `handlers` are missing"), "{error}");
+    assert!(error.to_string().starts_with("setting `handlers` is empty"), "{error}");
 }
 
 #[cfg(feature = "sqlite")]

@@ -2,16 +2,19 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use pillarbox_console::{Access, AccessError, Accounts, Console, Role};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::server::some_address;
+
+/// The port at which it is served by default.
+const PORT: u16 = 9465;
 
 /// Section `[relay.console]`: the console, and who may see it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConsoleSettings {
     /// The address at which it is served: `IP:PORT`. Default `127.0.0.1:9465`.
-    #[serde(deserialize_with = "some_address")]
+    #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
     /// A file that holds the password, or token, of those who operate.
     pub password_file: Option<PathBuf>,
@@ -30,7 +33,7 @@ pub struct ConsoleSettings {
 impl Default for ConsoleSettings {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 9465)),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
             password_file: None,
             read_password_file: None,
             users_file: None,
@@ -39,6 +42,11 @@ impl Default for ConsoleSettings {
             trace_link: None,
         }
     }
+}
+
+/// Reads `IP:PORT`.
+fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    some_address(deserializer, PORT)
 }
 
 /// A console that may not be served so.

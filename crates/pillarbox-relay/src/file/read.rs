@@ -63,33 +63,20 @@ impl Source {
 
     /// Opens the database, which has to be there: SQLite would create a file of any name.
     pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, pillarbox_config::Error> {
-        let url = self.settings.database_url()?;
-        if let Some(file) =
-            file_of(url.as_str()).filter(|file| !self.settings.store.migrate && !Path::new(file).exists())
-        {
+        // Where it may not be looked for, opening it says so.
+        let is_missing = |file: &PathBuf| !self.settings.store.migrate && !file.try_exists().unwrap_or(true);
+        if let Some(file) = self.settings.sqlite_file()?.filter(is_missing) {
             // It may still be made: the file need not be wrong.
             let problem = format!(
-                "`{file}` does not exist; check `store.url`, which is relative to where the relay was started, or create the \
-                 outbox with `pillarbox migrate`"
+                "`{}` does not exist; check `store.url`, which is relative to where the relay was started, or create the \
+                 outbox with `pillarbox migrate`",
+                file.display()
             );
             let error = StoreError::new(StoreErrorKind::Unavailable, operation::CONNECT, problem);
             return Err(StartError::Store(error).into());
         }
         self.settings.connect().await
     }
-}
-
-/// The file of a URL of SQLite.
-fn file_of(url: &str) -> Option<&str> {
-    let file = match url.split_once(':') {
-        Some(("sqlite", file)) => file.strip_prefix("//").unwrap_or(file),
-        None => url,
-        // One letter is a drive.
-        Some((scheme, _)) if scheme.len() == 1 => url,
-        Some(_) => return None,
-    };
-    let file = file.split('?').next().unwrap_or(file);
-    (!file.is_empty() && !file.contains(":memory:")).then_some(file)
 }
 
 /// Defaults that suit a relay better than those of a service, whose handlers answer one event at a time.

@@ -1,4 +1,4 @@
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use pillarbox_routes::Unrouted;
@@ -58,23 +58,35 @@ impl OnUnavailable {
 const LEAST: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// The port of `relay.listen` that an error names where the file has none.
+const USUAL_PORT: u16 = 9464;
+
 /// Reads `IP:PORT`.
 fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
-    some_address(deserializer).map(Some)
+    some_address(deserializer, USUAL_PORT).map(Some)
 }
 
-/// As [`address`], where there is always one.
-pub(super) fn some_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    match text.parse::<SocketAddr>() {
-        Ok(address) if address.port() != 0 => Ok(address),
-        _ => {
-            let port = text.parse::<u16>().ok().filter(|port| *port != 0).unwrap_or(9464);
-            Err(D::Error::custom(format!(
-                "is no address with a port; write `127.0.0.1:{port}` for this host only, or `0.0.0.0:{port}` for other hosts too"
-            )))
-        }
+/// As [`address`], where there is always one, with the setting's usual port.
+pub(super) fn some_address<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    usual_port: u16,
+) -> Result<SocketAddr, D::Error> {
+    parse_address(&String::deserialize(deserializer)?, usual_port).map_err(D::Error::custom)
+}
+
+/// The error names the port that was written, if there is one.
+fn parse_address(text: &str, usual_port: u16) -> Result<SocketAddr, String> {
+    if let Some(address) = text.parse::<SocketAddr>().ok().filter(|address| address.port() != 0) {
+        return Ok(address);
     }
+    let written = match text.parse::<IpAddr>() {
+        Ok(_) => None,
+        Err(_) => text.rsplit(':').next().and_then(|port| port.parse::<u16>().ok()),
+    };
+    let port = written.filter(|port| *port != 0).unwrap_or(usual_port);
+    Err(format!(
+        "is no address with a port; write `127.0.0.1:{port}` for this host only, or `0.0.0.0:{port}` for other hosts too"
+    ))
 }
 
 fn unrouted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Unrouted, D::Error> {
@@ -102,4 +114,32 @@ pub(super) fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     humantime::parse_duration(&text).map(Some).map_err(|error| {
         D::Error::custom(format!("{text:?} is no duration ({error}); write it as in `30s` or `500ms`"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_names_the_port_that_was_written_or_else_the_usual_one() {
+        for (text, port) in [
+            ("9187", 9187),
+            (":9187", 9187),
+            ("localhost:9187", 9187),
+            ("", 9465),
+            ("here", 9465),
+            ("0", 9465),
+            ("127.0.0.1", 9465),
+            ("127.0.0.1:0", 9465),
+            ("::1", 9465),
+            ("70000", 9465),
+        ] {
+            let error = parse_address(text, 9465).expect_err("it is no address with a port");
+            assert!(error.contains(&format!("`127.0.0.1:{port}`")), "{text}: {error}");
+            assert!(error.contains(&format!("`0.0.0.0:{port}`")), "{text}: {error}");
+        }
+        for text in ["127.0.0.1:9187", "[::1]:9187"] {
+            assert_eq!(parse_address(text, 9465).map(|address| address.to_string()), Ok(text.to_owned()));
+        }
+    }
 }

@@ -1,7 +1,7 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use pillarbox_core::store::Pause;
+use pillarbox_axum::Paused;
 use pillarbox_routes::RouteStatus;
 use serde::Serialize;
 
@@ -31,27 +31,6 @@ struct SourceStatus {
     oldest_call_seconds: Option<f64>,
     routes: Vec<RouteStatus>,
     paused: Vec<Paused>,
-}
-
-/// An event type or a handler that operators have paused.
-#[derive(Debug, Serialize)]
-struct Paused {
-    /// `type` or `handler`.
-    kind: &'static str,
-    name: String,
-    since: String,
-    /// `null` if it has to be resumed.
-    until: Option<String>,
-    by: Option<String>,
-    reason: Option<String>,
-}
-
-impl From<Pause> for Paused {
-    fn from(pause: Pause) -> Self {
-        let Pause { kind, name, since, until, by, reason } = pause;
-        let until = until.map(|until| until.to_string());
-        Self { kind: kind.name(), name, since: since.to_string(), until, by, reason }
-    }
 }
 
 /// All there is to tell.

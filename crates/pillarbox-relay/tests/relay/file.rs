@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
 
-use pillarbox_relay::{FileError, RelayFile};
+use pillarbox_relay::{FileError, Relay, RelayFile};
 
 const SOURCE: &str = "[[source]]\nname = \"shop\"\nstore.url = \"sqlite://shop.db\"\n";
 const DROP: &str = "[[route]]\nname = \"all\"\ndrop = true\n";
@@ -41,6 +41,10 @@ fn a_value_of_another_type_is_told_by_line_section_and_key() {
             "`listen`: is no address with a port; write `127.0.0.1:9187` for this host only",
         ),
         ("[relay]\nlisten = \"127.0.0.1:0\"\n", "`listen`: is no address with a port"),
+        (
+            "[relay.console]\nlisten = \"here\"\n",
+            "`console.listen`: is no address with a port; write `127.0.0.1:9465` for this host only",
+        ),
         ("[relay]\nlisten = 9464\n", "`listen`: expected text in quotes, found a whole number"),
         (
             "[relay]\nlisden = \"127.0.0.1:9464\"\n",
@@ -92,4 +96,23 @@ fn a_route_that_is_hidden_in_one_source_only_is_for_the_others() {
     let rest = "sources = [\"shop\"]\n[[source]]\nname = \"billing\"\nstore.url = \"sqlite://billing.db\"\n\
                 [[route]]\nname = \"rest\"\ndrop = true\n";
     read(rest).expect("it takes what comes from billing");
+}
+
+#[tokio::test]
+async fn the_file_of_a_percent_encoded_url_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("a b.db");
+    let path = folder.path().join("relay.toml");
+    let url = format!("sqlite://{}/a%20b.db", folder.path().display());
+    std::fs::write(&path, format!("[[source]]\nname = \"shop\"\nstore.url = \"{url}\"\n{DROP}")).expect("writes");
+    let problem = async || {
+        let relay = Relay::new(RelayFile::read(&path).expect("valid")).expect("valid");
+        format!("{:?}", relay.check().await.problems)
+    };
+    let missing = problem().await;
+    assert!(missing.contains(&format!("`{}` does not exist", file.display())), "{missing}");
+    // A database without tables.
+    std::fs::write(&file, "").expect("writes");
+    let found = problem().await;
+    assert!(!found.contains("does not exist") && found.contains("pillarbox migrate"), "{found}");
 }

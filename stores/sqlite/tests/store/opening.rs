@@ -1,7 +1,8 @@
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
-use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
 
 use crate::scratch::{Scratch, pending};
 
@@ -67,16 +68,56 @@ async fn a_new_database_is_its_owners_alone_and_an_old_one_is_left_as_it_is() {
 #[tokio::test]
 async fn a_store_is_made_from_sqlxs_own_options() {
     let scratch = Scratch::new();
-    // An option that no path can say, and that each connection shows.
+    // An option that no path can say, and that each connection shows; and one that is the store's to say.
     let connect = SqliteConnectOptions::new().filename(scratch.file()).pragma("cache_size", "-4321");
+    let connect = connect.journal_mode(SqliteJournalMode::Delete);
     let store = SqliteOptions::from_connect_options(connect).open().await.expect("opens");
     store.migrate().await.expect("migrates");
     assert_eq!(store.info().address, scratch.file());
     let size: i64 = sqlx::query_scalar("PRAGMA cache_size").fetch_one(store.writer()).await.expect("answers");
     let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(store.writer()).await.expect("answers");
     assert_eq!((size, mode.as_str()), (-4321, "wal"));
+    assert!(pending(&store).await.is_empty());
     let memory = SqliteOptions::from_connect_options(SqliteConnectOptions::new().in_memory(true)).open().await;
     assert!(memory.expect_err("it is in memory").to_string().contains("in-memory store"));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_path_that_is_no_utf_8_is_refused() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let scratch = Scratch::new();
+    let file = scratch.path().join(std::ffi::OsStr::from_bytes(b"shop-\xff.db"));
+    let options = SqliteOptions::from_connect_options(SqliteConnectOptions::new().filename(file));
+    let error = options.open().await.expect_err("SQLite takes no such path");
+    assert_eq!(error.kind(), StoreErrorKind::Config, "{error}");
+    assert!(error.to_string().contains("is not UTF-8"), "{error}");
+    assert!(scratch.path().read_dir().expect("readable").next().is_none(), "nothing was created");
+}
+
+#[tokio::test]
+async fn a_database_that_keeps_text_in_another_encoding_is_refused() {
+    for encoding in ["UTF-16le", "UTF-16be"] {
+        let scratch = Scratch::new();
+        let connect = SqliteConnectOptions::new().filename(scratch.file()).create_if_missing(true);
+        let mut service = connect.pragma("encoding", format!("'{encoding}'")).connect().await.expect("connects");
+        service.execute("CREATE TABLE t (a)").await.expect("creates");
+        service.close().await.expect("closes");
+        let error = SqliteStore::open(&scratch.file()).await.expect_err(encoding);
+        assert_eq!(error.kind(), StoreErrorKind::Config, "{error}");
+        assert!(error.to_string().contains(&format!("keeps text in {encoding} and needs UTF-8")), "{error}");
+    }
+}
+
+/// SQLite would keep it in a temporary file, for which many containers have no place.
+#[tokio::test]
+async fn what_a_savepoint_may_restore_is_kept_in_memory() {
+    const MEMORY: i64 = 2;
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    let kept: i64 = sqlx::query_scalar("PRAGMA temp_store").fetch_one(store.writer()).await.expect("answers");
+    assert_eq!(kept, MEMORY);
 }
 
 #[tokio::test]

@@ -4,8 +4,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pillarbox_core::error::BoxError;
+use pillarbox_core::error::{BoxError, StoreErrorKind};
 use pillarbox_core::event::Envelope;
+use pillarbox_core::ownership::Mode;
 use pillarbox_core::store::{Store, Upkeep as _};
 use pillarbox_core::write::{Finish, insert};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
@@ -14,7 +15,7 @@ use pillarbox_testkit::FailoverDrill;
 use sqlx::{AssertSqlSafe, raw_sql};
 use tokio::time::sleep;
 
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, owner};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_restored_under_running_nodes_loses_no_new_event() {
@@ -58,6 +59,32 @@ async fn a_backup_restored_under_running_nodes_loses_no_new_event() {
         assert_eq!(store.counts().await.expect("counts").done, 100, "what came after the backup is lost");
     }
     drill.finish(2500, &write).await.expect("delivers");
+}
+
+/// In write-ahead mode SQLite goes on writing into a file that has another name, or none.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_that_is_moved_or_replaced_while_it_is_open_is_noticed() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    let node = owner(&store).await;
+    let lease = Duration::from_secs(60);
+    let renew = async || store.renew(&node, lease, None, None).await;
+    let backup = scratch.path().join("backup.db");
+    std::fs::copy(scratch.file(), &backup).expect("copies");
+    renew().await.expect("the file is there");
+
+    let moved = scratch.path().join("moved.db");
+    std::fs::rename(scratch.file(), &moved).expect("moves");
+    let error = renew().await.expect_err("there is no file");
+    assert!(error.to_string().contains("was moved, removed or replaced"), "{error}");
+    std::fs::rename(&backup, scratch.file()).expect("moves");
+    assert_eq!(renew().await.expect_err("it is another file").kind(), StoreErrorKind::Unavailable);
+    let error = store.join(&node, Mode::SingleNode, lease).await.expect_err("it is another file");
+    assert!(error.to_string().contains("stop all its programs"), "{error}");
+
+    std::fs::rename(&moved, scratch.file()).expect("moves back");
+    renew().await.expect("it is the same file again");
 }
 
 async fn leases(store: &SqliteStore) -> Vec<i64> {
