@@ -6,7 +6,17 @@ import threading
 import time
 from collections import namedtuple
 
-Arrival = namedtuple("Arrival", "event_id seq key node at")
+from chaos.events import digest
+
+
+
+class Arrival(namedtuple("Arrival", "event_id seq key payload node at")):
+    """A line, without its payload, of which the digest is kept, and the time at which it was seen."""
+
+    __slots__ = ()
+
+    def is_from(self, node):
+        return self.node.startswith(node.name + "-")
 
 
 class Arrivals:
@@ -17,7 +27,7 @@ class Arrivals:
     def __init__(self, path):
         self.path = path
         self.all = []
-        #: Lines that are no JSON: cut off by a crash or a full disk, which the documentation allows.
+        #: Lines that are cut off, which the documentation allows after a crash and on a full disk, or that lack a field.
         self.broken = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, daemon=True)
@@ -43,24 +53,20 @@ class Arrivals:
                 for line in lines:
                     self._take(line, now)
                 if stopping and not data:
+                    self.broken += bool(rest)
                     return
                 self._stop.wait(self.PAUSE)
 
     def _take(self, line, now):
         try:
             row = json.loads(line)
-            self.all.append(Arrival(row["event_id"], row["seq"], row["key"], row["node"], now))
+            payload = digest(row["payload"])
+            self.all.append(Arrival(row["event_id"], row["seq"], row["key"], payload, row["node"], now))
         except (ValueError, KeyError, TypeError):
             self.broken += 1
 
-    def ids(self):
-        return [arrival.event_id for arrival in self.all]
-
     def count(self):
         return len(self.all)
-
-    def last_node(self):
-        return self.all[-1].node if self.all else ""
 
     def first_after(self, moment):
         """Seconds from a moment to the first arrival after it."""

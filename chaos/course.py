@@ -28,6 +28,7 @@ class Result:
     stuck: int | None = None
     dead: int | None = None
     out_of_order: int | None = None
+    changed: int | None = None
     duplicates: int | None = None
     lost_by_database: int | None = None
     #: Seconds: from the end of the fault to the next arrival, and to the last arrival of what was committed by then; and
@@ -44,7 +45,7 @@ class Result:
     problems: list = field(default_factory=list)
 
     def take(self, verdict):
-        for name in ("lost", "invented", "stuck", "dead", "out_of_order"):
+        for name in verdict.FINDINGS:
             setattr(self, name, len(getattr(verdict, name)))
         self.events, self.duplicates = verdict.events, verdict.duplicates
         self.lost_by_database = verdict.lost_by_database
@@ -83,6 +84,7 @@ def under_load(fault, world, result):
     world.begin_load(**fault.load)
     fault.wait_until_steady(world)
     world.say("strikes")
+    world.earlier_errors = world.load.errors
     struck = time.monotonic()
     fault.strike(world)
     ended = time.monotonic()
@@ -120,12 +122,18 @@ def settle(fault, world, result):
 
 def judge(fault, world, result):
     arrived = fault.arrivals(world)
-    world.save("arrivals.ids", arrived)
+    world.save("arrivals.ids", (arrival.event_id for arrival in arrived))
     verdict = check(world.load.written, world.database.rows(), arrived, ORDER.get(world.cell.mode),
                     fault.database_may_lose)
     result.take(verdict)
     if verdict.duplicates and not fault.duplicates:
         result.problems.append(f"{verdict.duplicates} duplicates, which this fault does not explain")
+    if world.arrivals.broken and not fault.lines_may_break:
+        result.problems.append(f"{world.arrivals.broken} broken lines, which this fault does not explain")
+    if reason := fault.evidence(world, verdict):
+        result.problems.append(f"the fault may not have struck: {reason}")
+    if fault.allowed_gap is not None and result.longest_gap is not None and result.longest_gap > fault.allowed_gap:
+        result.problems.append(f"nothing arrived for {result.longest_gap} s, {fault.allowed_gap} are allowed")
     world.say(verdict.summary())
 
 

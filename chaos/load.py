@@ -5,6 +5,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+from chaos.events import event, payload
 from chaos.processes import ChaosError
 
 ROLLED_BACK_SHARE = 0.05
@@ -13,7 +14,7 @@ COLUMNS = "event_id, event_type, aggregate_type, aggregate_id, payload"
 
 @dataclass
 class Written:
-    """The outcome of every transaction: event id to key."""
+    """The outcome of every transaction: event id to key and payload."""
 
     committed: dict = field(default_factory=dict)
     #: The server did not say whether the commit took effect; the table does.
@@ -29,9 +30,9 @@ class Load:
     is rolled back. After an error a writer connects anew and goes on with other keys: the failed transaction may still end.
     """
 
-    def __init__(self, database, *, rate=500, keys=200, rows=10, payload=40, event_type="order.placed",
+    def __init__(self, database, *, rate=500, keys=200, rows=10, note=40, event_type="order.placed",
                  writers=None):
-        self.database, self.rate, self.keys, self.rows, self.payload = database, rate, keys, rows, payload
+        self.database, self.rate, self.keys, self.rows, self.note = database, rate, keys, rows, note
         self.event_type = event_type
         self.writers = writers or database.concurrent_writers
         self.written = Written()
@@ -67,7 +68,8 @@ class Load:
                 sessions += 1
             number += 1
             keys = f"key-{writer}-{sessions}"
-            events = {f"w{writer}-{number}-{row}": f"{keys}-{random_.randrange(self.keys)}" for row in range(self.rows)}
+            ids = [f"w{writer}-{number}-{row}" for row in range(self.rows)]
+            events = {id: event(id, f"{keys}-{random_.randrange(self.keys)}", self.note) for id in ids}
             back = random_.random() < ROLLED_BACK_SHARE
             began = time.monotonic()
             done = session.run(self._sql(events, "rollback" if back else "commit"))
@@ -87,8 +89,8 @@ class Load:
             session.close()
 
     def _sql(self, events, end):
-        body = '{"note": "' + "x" * self.payload + '"}'
-        values = ", ".join(f"('{id}', '{self.event_type}', 'order', '{key}', '{body}')" for id, key in events.items())
+        values = ", ".join(f"('{id}', '{self.event_type}', 'order', '{event.key}', '{payload(id, self.note)}')"
+                           for id, event in events.items())
         return f"begin; insert into outbox_event ({COLUMNS}) values {values}; {end};"
 
     def count(self):
@@ -96,16 +98,15 @@ class Load:
             return len(self.written.committed)
 
 
-def insert_backlog(database, event_type, count, keys, payload="{}"):
-    """Inserts committed events in bulk, and returns their ids with their keys."""
-    events = {f"{event_type}-{number}": f"{event_type}-key-{number % keys}" for number in range(count)}
-    ids = list(events)
+def insert_backlog(database, event_type, count, keys):
+    """Inserts committed events in bulk, and returns them by their ids."""
+    ids = [f"{event_type}-{number}" for number in range(count)]
+    events = {id: event(id, f"{event_type}-key-{number % keys}") for number, id in enumerate(ids)}
     session = database.session()
     try:
-        size = max(1, min(1000, 4_000_000 // len(payload)))
-        for start in range(0, count, size):
-            values = ", ".join(f"('{id}', '{event_type}', 'order', '{events[id]}', '{payload}')"
-                               for id in ids[start:start + size])
+        for start in range(0, count, 1000):
+            values = ", ".join(f"('{id}', '{event_type}', 'order', '{events[id].key}', '{payload(id)}')"
+                               for id in ids[start:start + 1000])
             sql = f"begin; insert into outbox_event ({COLUMNS}) values {values}; commit;"
             if session.run(sql, 60) is None:
                 raise ChaosError("the backlog could not be written")

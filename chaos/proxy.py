@@ -1,6 +1,7 @@
 """A TCP proxy whose traffic can be cut, stalled, delayed and slowed down. It runs as a process of its own.
 
-Commands come as lines on standard input; each is answered by `ok`:
+Commands come as lines on standard input. Each is answered by `ok` and what was counted before it: connections that are open, chunks
+of bytes that had to wait since the start, and connections that were refused since the start.
 
     pass                traffic flows
     cut                 open connections are reset, new ones are refused
@@ -15,15 +16,20 @@ import asyncio
 import subprocess
 import sys
 import time
+from collections import namedtuple
 
 from chaos.processes import ChaosError
 
 CHUNK = 65536
 PAST = 256
+Counts = namedtuple("Counts", "open held refused")
 
 
 class Traffic:
     """The rules that all connections obey."""
+
+    #: Seconds on a slow link from which on a chunk counts as one that had to wait.
+    NOTICEABLE = 0.001
 
     def __init__(self, host, port):
         self.target = (host, port)
@@ -36,6 +42,10 @@ class Traffic:
         self.rate = None
         self.free_at = 0.0
         self.connections = set()
+        self.held = self.refused = 0
+
+    def counts(self):
+        return Counts(len(self.connections) // 2, self.held, self.refused)
 
     def reset_all(self):
         for writer in list(self.connections):
@@ -66,7 +76,10 @@ class Traffic:
 
     async def let_pass(self, back, size):
         """Waits until a chunk may go on."""
+        if not self.open.is_set() or (back and not self.back_open.is_set()):
+            self.held += 1
         if back and self.rate:
+            self.held += size / self.rate > self.NOTICEABLE
             self.free_at = max(self.free_at, time.monotonic()) + size / self.rate
             await asyncio.sleep(self.free_at - time.monotonic())
         await self.open.wait()
@@ -92,6 +105,7 @@ class Traffic:
                 if not data:
                     break
                 if (wait := due - time.monotonic()) > 0:
+                    self.held += 1
                     await asyncio.sleep(wait)
                 await self.let_pass(back, len(data))
                 writer.write(data)
@@ -104,6 +118,7 @@ class Traffic:
 
     async def serve(self, reader, writer):
         if self.refusing:
+            self.refused += 1
             writer.transport.abort()
             return
         try:
@@ -123,10 +138,11 @@ async def serve(listen, host, port):
     server = await asyncio.start_server(traffic.serve, "127.0.0.1", listen)
     commands = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
-    print("ok", flush=True)
+    print("ok", *traffic.counts(), flush=True)
     while line := await commands.readline():
+        counts = traffic.counts()
         traffic.obey(line.decode())
-        print("ok", flush=True)
+        print("ok", *counts, flush=True)
     server.close()
     traffic.reset_all()
 
@@ -142,13 +158,16 @@ class Proxy:
         self.answer()
 
     def answer(self):
-        if self.child.stdout.readline().strip() != "ok":
+        word, *counts = self.child.stdout.readline().split() or [""]
+        if word != "ok":
             raise ChaosError("the proxy has ended")
+        return Counts(*map(int, counts))
 
     def tell(self, command):
+        """Gives a command, and returns what was counted until then."""
         self.child.stdin.write(command + "\n")
         self.child.stdin.flush()
-        self.answer()
+        return self.answer()
 
     def close(self):
         self.child.kill()

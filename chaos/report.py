@@ -116,13 +116,16 @@ def summary(cells):
     """
     >>> run = {"cell": "kill-node/sqlite/ordered", "passed": True, "build": "bc48f81", "beside": 4}
     >>> print(summary({run["cell"]: [run, {**run, "passed": False}]}), end="")
-    2 runs of 1 cell: 1 passed, 1 failed. Commit bc48f81; up to 4 runs at a time. 1 cell has fewer than 3 runs.
+    2 runs of 1 cell: 1 passed, 1 failed. Commit bc48f81; up to 4 runs at a time. Payloads were compared and the fault confirmed in 0 of them. 1 cell has fewer than 3 runs.
     """
     runs = [row for rows in cells.values() for row in rows if "skipped" not in row]
     passed = sum(row["passed"] for row in runs)
     few = sum(len([row for row in rows if "skipped" not in row]) < RUNS for rows in cells.values())
+    # Both checks came with the same change.
+    complete = sum("changed" in row for row in runs)
     return (f"{some(len(runs), 'run')} of {some(len(cells), 'cell')}: {passed:,} passed, {len(runs) - passed:,} failed. "
-            f"Commit {commits(runs)}; up to {max((row.get('beside', 1) for row in runs), default=1)} runs at a time."
+            f"Commit {commits(runs)}; up to {max((row.get('beside', 1) for row in runs), default=1)} runs at a time. "
+            f"Payloads were compared and the fault confirmed in {complete:,} of them."
             + (f" {some(few, 'cell')} {'has' if few == 1 else 'have'} fewer than {RUNS} runs." if few else "") + "\n")
 
 

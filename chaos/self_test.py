@@ -2,12 +2,17 @@
 
 import copy
 import doctest
+import json
 import os
+import sqlite3
 from types import SimpleNamespace
 
-from chaos import checker, course, jobs, report
+from chaos import checker, course, events, jobs, report
+from chaos.arrivals import Arrivals
 from chaos.checker import check
-from chaos.load import Written
+from chaos.events import Received, event
+from chaos.faults import self_test as faults
+from chaos.load import COLUMNS, Load, Written
 from chaos.servers.database import Row
 from chaos.soak import self_test as soak
 
@@ -20,15 +25,15 @@ class Records:
     def __init__(self):
         self.written, self.rows, self.arrivals = Written(), [], []
         for number in range(EVENTS):
-            event, key = f"e-{number}", f"k-{number % KEYS}"
-            (self.written.unknown if number % 50 == 0 else self.written.committed)[event] = key
-            self.rows.append(Row(number + 1, event, key, 1))
-            self.arrivals.append(event)
-        self.written.rolled_back["back"] = "k-1"
-        self.written.unknown["nowhere"] = "k-2"
+            id, key = f"e-{number}", f"k-{number % KEYS}"
+            (self.written.unknown if number % 50 == 0 else self.written.committed)[id] = event(id, key)
+            self.rows.append(Row(number + 1, id, key, 1))
+            self.arrivals.append(Received(id, *event(id, key)))
+        self.written.rolled_back["back"] = event("back", "k-1")
+        self.written.unknown["nowhere"] = event("nowhere", "k-2")
 
-    def set_status(self, event, status):
-        self.rows = [Row(row.seq, row.event_id, row.key, status if row.event_id == event else row.status)
+    def set_status(self, id, status):
+        self.rows = [Row(row.seq, row.event_id, row.key, status if row.event_id == id else row.status)
                      for row in self.rows]
 
     def verdict(self, order="key", **options):
@@ -36,20 +41,25 @@ class Records:
 
 
 def plant_lost(records):
-    records.arrivals.remove("e-77")
+    plant_unarrived(records)
     records.rows = [row for row in records.rows if row.event_id != "e-77"]
 
 
 def plant_unarrived(records):
-    records.arrivals.remove("e-77")
+    records.arrivals = [arrival for arrival in records.arrivals if arrival.event_id != "e-77"]
 
 
 def plant_rolled_back(records):
-    records.arrivals.append("back")
+    records.arrivals.append(Received("back", *event("back", "k-1")))
 
 
 def plant_never_written(records):
-    records.arrivals.append("ghost")
+    records.arrivals.append(Received("ghost", *event("ghost", "k-1")))
+
+
+def plant_in_the_table_alone(records):
+    records.rows.append(Row(EVENTS + 1, "ghost", "k-1", 1))
+    plant_never_written(records)
 
 
 def plant_stuck(records):
@@ -65,7 +75,19 @@ def plant_reordered(records):
 
 
 def plant_doubled(records):
-    records.arrivals.append("e-77")
+    records.arrivals.append(records.arrivals[77])
+
+
+def plant_another_payload(records):
+    records.arrivals[77] = records.arrivals[77]._replace(payload=records.arrivals[78].payload)
+
+
+def plant_another_key(records):
+    records.arrivals[77] = records.arrivals[77]._replace(key="k-8")
+
+
+def plant_a_repetition_with_another_payload(records):
+    records.arrivals.append(records.arrivals[77]._replace(payload=records.arrivals[78].payload))
 
 
 #: What is planted, and what has to be found: the findings that are not empty, and the duplicates.
@@ -74,10 +96,14 @@ PLANTED = [
     (plant_unarrived, {"lost": ["e-77"], "invented": ["e-77"]}, 0),
     (plant_rolled_back, {"invented": ["back"]}, 0),
     (plant_never_written, {"invented": ["ghost"]}, 0),
+    (plant_in_the_table_alone, {"invented": ["ghost"]}, 0),
     (plant_stuck, {"stuck": ["e-77"]}, 0),
     (plant_dead, {"dead": ["e-77"]}, 0),
     (plant_reordered, {"out_of_order": ["e-77"]}, 0),
     (plant_doubled, {}, 1),
+    (plant_another_payload, {"changed": ["e-77"]}, 0),
+    (plant_another_key, {"changed": ["e-77"]}, 0),
+    (plant_a_repetition_with_another_payload, {"changed": ["e-77"]}, 1),
 ]
 
 
@@ -88,14 +114,18 @@ def findings(verdict):
 def expect(what, verdict, wanted, duplicates):
     found = findings(verdict)
     good = found == wanted and verdict.duplicates == duplicates and verdict.passed() == (not wanted)
-    print(f"{what}: {'found' if good else f'MISSED: {found}, {verdict.duplicates} duplicates'}")
+    return say(what, good, f"{found}, {verdict.duplicates} duplicates")
+
+
+def say(what, good, seen):
+    print(f"{what}: {'found' if good else f'MISSED: {seen}'}")
     return good
 
 
 def exceptions(sound):
     """What looks like a finding and is none."""
     late = copy.deepcopy(sound)
-    late.arrivals += ["e-5"]
+    late.arrivals.append(late.arrivals[5])
     yield "a late repetition is no disorder", late.verdict(), {}, 1
     other = copy.deepcopy(sound)
     other.arrivals[77], other.arrivals[78] = other.arrivals[78], other.arrivals[77]
@@ -106,6 +136,28 @@ def exceptions(sound):
     failover.rows = [row for row in failover.rows if row.event_id != "e-77"]
     yield "what a replica never received is no loss", failover.verdict(database_may_lose=True), {}, 0
     yield "but without a failover it is", failover.verdict(), {"lost": ["e-77"], "invented": ["e-77"]}, 0
+
+
+def payloads():
+    """What the writers insert, on its way through a table and a line: as it is, and with a letter that is another one."""
+    database = sqlite3.connect(":memory:")
+    database.execute(f"create table outbox_event ({COLUMNS})")
+    load = Load(SimpleNamespace(concurrent_writers=1))
+    load.written.committed["w"] = event("w", "k", load.note)
+    database.executescript(load._sql(load.written.committed, "commit"))
+    key, payload = database.execute("select aggregate_id, payload from outbox_event").fetchone()
+    line = json.dumps({"event_id": "w", "seq": 1, "key": key, "payload": payload, "node": "node-1"})
+    unseen, good = {"lost": ["w"], "invented": ["w"]}, True
+    for what, arrived, wanted in (("as it was written", line, {}),
+                                  ("with another letter", line.replace("xx", "xy", 1), {"changed": ["w"]}),
+                                  ("without its key", line.replace('"k"', "null"), {"changed": ["w"]}),
+                                  ("without a payload", line.replace("payload", "body"), unseen),
+                                  ("that is cut off", line[:-5], unseen)):
+        arrivals = Arrivals(os.devnull)
+        arrivals._take(arrived.encode(), 0.0)
+        good &= expect(f"a line {what}", check(load.written, [Row(1, "w", "k", 1)], arrivals.all), wanted, 0)
+        good &= say(f"a line {what} is counted as broken, or not", arrivals.broken == (wanted == unseen), arrivals.broken)
+    return good
 
 
 def beside():
@@ -148,10 +200,12 @@ def run():
         good &= expect(plant.__name__.replace("_", " "), records.verdict(), wanted, duplicates)
     for what, verdict, wanted, duplicates in exceptions(sound):
         good &= expect(what, verdict, wanted, duplicates)
+    good &= payloads()
     good &= beside()
-    for module in (checker, report):
+    for module in (events, checker, report):
         failed, tried = doctest.testmod(module)
         print(f"{module.__name__}: {tried} examples, {failed} failed")
         good &= failed == 0 and tried > 0
+    good &= faults.run()
     good &= soak.run()
     return 0 if good else 1

@@ -20,6 +20,9 @@ from chaos.servers.sqlite import Sqlite
 class World:
     """Everything that a run makes is registered here and removed by `close`, in reverse order."""
 
+    #: Events after the loss of a node, of which some must be its own.
+    SHARE = 100
+
     def __init__(self, cell, fault, *, rate=500):
         self.cell, self.fault, self.rate = cell, fault, rate
         self.stack = contextlib.ExitStack()
@@ -29,6 +32,8 @@ class World:
         self.record_path = self.path("arrivals.jsonl")
         self.database = self.load = self.arrivals = self.broker = None
         self.relay_url = None
+        #: Transactions of the load that failed before the fault.
+        self.earlier_errors = 0
         self.nodes = []
         self.notes = []
         self.began = time.monotonic()
@@ -93,8 +98,8 @@ class World:
 
     def active_node(self):
         """The node that wrote the last line."""
-        last = self.arrivals.last_node()
-        return next((node for node in reversed(self.nodes) if node.is_alive() and last.startswith(node.name + "-")),
+        last = self.arrivals.all[-1:]
+        return next((node for node in reversed(self.nodes) if node.is_alive() and last and last[0].is_from(node)),
                     next(node for node in self.nodes if node.is_alive()))
 
     def watch(self):
@@ -115,6 +120,21 @@ class World:
         """Waits until so many more events have arrived."""
         wanted = self.arrivals.count() + more
         wait_until(f"{more} more arrivals", lambda: self.arrivals.count() >= wanted or self.check_nodes(), seconds)
+
+    def go_on_without(self, victim, seconds):
+        """Lets the run go on for a while without a node that delivered, and then until the others have delivered its share."""
+        away = time.monotonic()
+        before = self.database.highest()
+        wait_until("events are written", lambda: self.database.highest() >= before + self.SHARE, 60, 0.1)
+        highest = self.database.highest()
+        self.pause(max(0.0, away + seconds - time.monotonic()))
+        alone = time.monotonic()
+        wait_until(f"the others deliver the share of {victim.name}",
+                   lambda: self.check_nodes() or self.database.pending(highest) == 0, self.fault.recovery, 0.1)
+        self.wait_for_arrivals()
+        self.say(f"the others have delivered the share of {victim.name} after {time.monotonic() - away:.1f} s")
+        if any(arrival.at > alone and arrival.is_from(victim) for arrival in self.arrivals.all):
+            raise ChaosError(f"{victim.name} delivered events while it was away")
 
     def check_nodes(self):
         """A relay that ends by itself is an error at once, unless the fault expects it."""

@@ -43,9 +43,19 @@ class Broker(Fault):
         self.wait_for_deliveries(world, 300)
 
     def wait_for_deliveries(self, world, more):
-        sql = "select count(*) from outbox_event where status = 1"
-        wanted = int(world.database.query(sql)[0][0]) + more
-        wait_until(f"{more} more deliveries", lambda: int(world.database.query(sql)[0][0]) >= wanted, 60, 0.2)
+        wanted = self.delivered(world) + more
+        wait_until(f"{more} more deliveries", lambda: self.delivered(world) >= wanted, 60, 0.2)
+
+    def delivered(self, world):
+        return int(world.database.query("select count(*) from outbox_event where status = 1")[0][0])
+
+    def go_on_without(self, world, seconds):
+        """Lets the run go on without the broker. In the last quarter of this time nothing may be delivered any more."""
+        world.pause(seconds * 3 / 4)
+        before = self.delivered(world)
+        world.pause(seconds / 4)
+        if more := self.delivered(world) - before:
+            self.doubts.append(f"{more} events were delivered while the broker was away")
 
     def arrivals(self, world):
         return world.broker.consume()
@@ -56,7 +66,7 @@ class KilledBroker(Broker):
 
     def strike(self, world):
         world.broker.process.kill()
-        world.pause(2)
+        self.go_on_without(world, 2)
         world.broker.start()
         self.wait_for_deliveries(world, 100)
 
@@ -66,7 +76,7 @@ class RestartedBroker(Broker):
 
     def strike(self, world):
         world.broker.process.end(15, 30)
-        world.pause(2)
+        self.go_on_without(world, 2)
         world.broker.start()
         self.wait_for_deliveries(world, 100)
 
@@ -76,7 +86,7 @@ class SilentBroker(Broker):
 
     def strike(self, world):
         world.broker.process.pause()
-        world.pause(6)
+        self.go_on_without(world, 6)
         world.broker.process.resume()
         self.wait_for_deliveries(world, 100)
 
@@ -91,13 +101,13 @@ class RefusingBroker(Broker):
         world.broker.process.end(15, 30)
 
     def wait_until_steady(self, world):
-        world.pause(5)
+        self.go_on_without(world, 5)
         world.broker.start()
         super().wait_until_steady(world)
 
     def strike(self, world):
         world.broker.process.end(15, 30)
-        world.pause(3)
+        self.go_on_without(world, 3)
         world.broker.start()
         self.wait_for_deliveries(world, 100)
 
@@ -119,6 +129,11 @@ class HalfConfirmingBroker(Broker):
 
     def strike(self, world):
         world.pause(5)
+
+    def evidence(self, world, verdict):
+        if not verdict.duplicates:
+            self.doubts.append("no event was sent again")
+        return super().evidence(world, verdict)
 
 
 def of(base, verb, broker, **more):

@@ -3,7 +3,8 @@
 import glob
 import os
 
-from chaos.faults.fault import Fault
+from chaos.faults.fault import TAKEOVER, Fault
+from chaos.processes import ChaosError
 
 
 def library():
@@ -21,6 +22,8 @@ def remove_shared_memory():
 class Clock(Fault):
     hours = 0
     duplicates = "a lease that seems to have ended: what its node has under way is delivered by the next owner as well"
+    allowed_gap = TAKEOVER
+    lines_may_break = True
 
     def unavailable(self):
         return None if library() else "libfaketime is missing; install Debian's package libfaketime"
@@ -41,16 +44,36 @@ class Clock(Fault):
         os.chmod(self.file + ".new", 0o644)
         os.replace(self.file + ".new", self.file)
 
+    def jump(self, world):
+        """Sets the clock. A connection that was open before, as those of the relays are, has to see it."""
+        session = world.database.session()
+        try:
+            before = clock_of(world.database, session)
+            self.set(self.hours)
+            went = clock_of(world.database, session) - before
+        finally:
+            session.close()
+        world.say(f"the clock went by {went:.0f} s")
+        if abs(went - self.hours * 3600) > 60:
+            raise ChaosError(f"the database's clock went by {went:.0f} s, and not by {self.hours * 3600}")
+
     def strike(self, world):
-        before = world.database.query("select now()")[0][0]
-        self.set(self.hours)
-        world.say(f"the clock went from {before} to {world.database.query('select now()')[0][0]}")
+        self.jump(world)
         world.pause(self.lease)
         # A node that dies now has a lease by the new clock, or by the old one.
-        world.active_node().kill()
-        world.pause(self.lease + 1)
+        node = world.active_node()
+        node.kill()
+        world.go_on_without(node, self.lease + 1)
         world.start_node()
         world.wait_for_arrivals()
+
+
+def clock_of(database, session):
+    """The database's time, in seconds since 1970."""
+    printed = session.run(f"{database.WALL_CLOCK};")
+    if not printed:
+        raise ChaosError("the database did not tell its time")
+    return float(printed[-1])
 
 
 class ClockForward(Clock):

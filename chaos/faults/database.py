@@ -1,5 +1,6 @@
 """Faults of the database server: killed, restarted, without space, without connections, with an old snapshot."""
 
+import errno
 import os
 import socket
 import struct
@@ -16,6 +17,7 @@ class KillDatabase(Fault):
     name = "kill-database"
     summary = "kill -9 of all processes of the server, which is started again a second later; twice"
     duplicates = RESENT
+    writers_fail = True
 
     def strike(self, world):
         for _ in range(2):
@@ -30,6 +32,7 @@ class RestartDatabase(Fault):
     name = "restart-database"
     summary = "a clean stop of the server that lasts for longer than a lease, and a quick restart"
     duplicates = RESENT
+    writers_fail = True
 
     def strike(self, world):
         for seconds in (self.lease + 1, 0):
@@ -45,6 +48,7 @@ class FullDisk(Fault):
     summary = "no space is left on the disk of the database for 6 s"
     stores = ALL_STORES
     duplicates = RESENT
+    writers_fail = lines_may_break = True
     SIZE = 400
 
     def unavailable(self):
@@ -72,12 +76,14 @@ class FullDisk(Fault):
 
     @staticmethod
     def fill(file):
+        """Writes until there is no space left, which is the only error that ends it."""
         for size in (1 << 20, 4096):
             try:
-                while file.write(b"\0" * size):
-                    pass
-            except OSError:
-                pass
+                while True:
+                    file.write(b"\0" * size)
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
 
 
 class NoConnections(Fault):
@@ -128,9 +134,17 @@ class HeldSnapshot(Fault):
         super().wait_until_steady(world)
         self.holder = world.database.hold_snapshot()
         world.stack.callback(self.holder.close)
+        self.seen = self.look()
+
+    def look(self):
+        """The number of rows that the snapshot shows."""
+        return self.holder.run("select count(*) from outbox_event;")
 
     def strike(self, world):
         world.pause(self.SECONDS)
+        seen = self.look()
+        if not seen or seen != self.seen:
+            self.doubts.append(f"the snapshot showed {self.seen} rows, and then {seen}")
 
 
 FAULTS = [KillDatabase, RestartDatabase, FullDisk, NoConnections, HeldSnapshot]

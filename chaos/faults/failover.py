@@ -13,6 +13,7 @@ SEMI_SYNC = ["--rpl-semi-sync-slave-enabled=1", "--rpl-semi-sync-master-timeout=
 class Failover(Fault):
     synchronous = False
     duplicates = "lines that were written and recorded only on the primary that died, or not at all"
+    writers_fail = True
 
     def arrange(self, world):
         if world.cell.store == "mariadb":
@@ -69,6 +70,11 @@ class AsynchronousFailover(Failover):
     name = "failover-async"
     summary = "kill -9 of the primary, and promotion of a replica that is a second behind"
     database_may_lose = True
+
+    def evidence(self, world, verdict):
+        if not verdict.lost_by_database:
+            self.doubts.append("the replica was not behind")
+        return super().evidence(world, verdict)
 
 
 class SynchronousFailover(Failover):

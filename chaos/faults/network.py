@@ -1,8 +1,13 @@
 """Faults of the network between relays and database, made by a proxy; the writers have connections of their own."""
 
-from chaos.faults.fault import Fault
+import contextlib
+import time
+
+from chaos.faults.fault import TAKEOVER, Fault
 
 RESENT = "lines that were written and could not be recorded in time"
+#: Seconds after the end of a lease in which a line that was under way may still arrive.
+LATE = 1.5
 
 
 class Network(Fault):
@@ -11,10 +16,28 @@ class Network(Fault):
         self.proxy = world.proxied()
 
     def disturb(self, world, command, seconds):
-        self.proxy.tell(command)
-        world.pause(seconds)
-        self.proxy.tell("pass")
+        with self.disturbed(self.proxy, command):
+            began = time.monotonic()
+            world.pause(seconds)
+            ended = time.monotonic()
+        if command in ("cut", "stall", "one-way"):
+            late = sum(began + self.lease + LATE < arrival.at < ended for arrival in world.arrivals.all)
+            if late:
+                self.doubts.append(f"{late} events were delivered after the end of all leases, while nothing flowed ({command})")
         world.wait_for_arrivals()
+
+    @contextlib.contextmanager
+    def disturbed(self, proxy, command):
+        """The time in which a proxy obeys a command, which has to meet somebody."""
+        before = proxy.tell(command)
+        yield
+        after = proxy.tell("pass")
+        if not before.open:
+            self.doubts.append(f"no connection led through the proxy ({command})")
+        if command == "cut" and after.refused == before.refused:
+            self.doubts.append("no connection was refused (cut)")
+        if command != "cut" and after.held == before.held:
+            self.doubts.append(f"nothing had to wait at the proxy ({command})")
 
 
 class CutConnection(Network):
@@ -49,8 +72,9 @@ class StalledNode(Network):
     """Only the node that delivers is cut off; another one takes over, and the first one hears of it late."""
 
     name = "stall-one-node"
-    summary = "the same for the delivering node alone: another one takes over"
+    summary = "the same for the delivering node alone, until the other one has taken over"
     duplicates = RESENT
+    allowed_gap = TAKEOVER
 
     def arrange(self, world):
         super().arrange(world)
@@ -65,8 +89,10 @@ class StalledNode(Network):
 
     def strike(self, world):
         for command in ("stall", "one-way"):
-            self.proxy = self.proxies[world.active_node().name]
-            self.disturb(world, command, self.lease * 2)
+            node = world.active_node()
+            with self.disturbed(self.proxies[node.name], command):
+                world.go_on_without(node, self.lease * 2)
+            world.wait_for_arrivals()
             world.pause(1)
 
 
@@ -85,15 +111,14 @@ class SlowLinkUnderLoad(Network):
 
     name = "slow-link-1-mib"
     summary = "events of 1 MiB over a link of 80 Mbit/s, for 10 s"
-    load = {"rate": 12, "rows": 2, "payload": (1 << 20) - 64, "keys": 10}
+    load = {"rate": 12, "rows": 2, "note": (1 << 20) - 64, "keys": 10}
 
     def wait_until_steady(self, world):
         world.wait_for_arrivals(10)
 
     def strike(self, world):
-        self.proxy.tell("rate 10000000")
-        world.pause(10)
-        self.proxy.tell("pass")
+        with self.disturbed(self.proxy, "rate 10000000"):
+            world.pause(10)
 
 
 FAULTS = [CutConnection, OneWayCut, StalledConnection, StalledNode, Delay, SlowLinkUnderLoad]

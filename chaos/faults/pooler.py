@@ -41,6 +41,11 @@ class RestartedPooler(Fault):
         world.stack.callback(lambda: self.process.kill())
         world.relay_url = world.database.url(port=self.port, parameters="?pgbouncer=true")
 
+    def evidence(self, world, verdict):
+        if "login attempt" not in self.process.said(10_000):
+            self.doubts.append("nobody has used PgBouncer")
+        return super().evidence(world, verdict)
+
     def start(self):
         def listens():
             with socket.socket() as probe:

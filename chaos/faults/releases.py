@@ -62,6 +62,7 @@ class TwoReleases(Fault):
                "delivers alone once more; then the new one takes over")
     stores = ALL_STORES
     duplicates = "lines that were written and not recorded when the node was killed"
+    lines_may_break = True
     nodes = 0
 
     def unavailable(self):

@@ -59,6 +59,10 @@ class Database:
         except (ChaosError, subprocess.TimeoutExpired):
             return False
 
+    def is_writable(self):
+        """Whether nobody keeps all others from writing."""
+        return True
+
     def revive(self):
         """Makes sure that the server runs, which may have given up."""
         self.started()

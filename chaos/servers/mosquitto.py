@@ -3,6 +3,7 @@
 import socket
 import subprocess
 
+from chaos.events import Received, digest
 from chaos.processes import Process, free_port, give_to_owner, wait_until
 
 
@@ -22,10 +23,11 @@ class Mosquitto:
         open(f"{folder}/{name}.log", "w").close()
         give_to_owner(f"{folder}/{name}-data")
         self.process = Process(["/usr/sbin/mosquitto", "-c", settings], f"{folder}/{name}.log", owned=True)
-        # One line for each message: its user properties, of which one is the event's id. The session outlasts connections.
+        # One line for each message: its payload in hex, and its user properties, such as the event's id. The session outlasts
+        # connections.
         self.subscriber = Process(
             ["mosquitto_sub", "-V", "5", "-h", "127.0.0.1", "-p", self.port, "-q", "1", "-c", "-i", "checker", "-x", "3600",
-             "-t", self.target, "-F", "%P"], self.record)
+             "-t", self.target, "-F", "%x %P"], self.record)
 
     def create(self):
         self.start()
@@ -59,7 +61,8 @@ class Mosquitto:
         found = []
         with open(self.record, errors="replace") as record:
             for line in record:
-                words = dict(part.split(":", 1) for part in line.split() if ":" in part)
+                body, *properties = line.split()
+                words = dict(part.split(":", 1) for part in properties if ":" in part)
                 if "event-id" in words:
-                    found.append(words["event-id"])
+                    found.append(Received(words["event-id"], words.get("event-key", ""), digest(bytes.fromhex(body))))
         return found

@@ -3,6 +3,7 @@
 import json
 import socket
 
+from chaos.events import Received, digest
 from chaos.processes import ChaosError, Process, free_port, wait_until
 
 
@@ -45,7 +46,7 @@ class Nats:
         return f'[publisher.{self.name}]\nkind = "nats"\nurl = "nats://127.0.0.1:{self.port}"\n{extra}\n'
 
     def consume(self):
-        """The ids of all stored messages, in their order."""
+        """The events of all stored messages, in their order."""
         with NatsClient(self.port) as client:
             return client.stored(self.target)
 
@@ -101,11 +102,11 @@ class NatsClient:
                                                       "deliver_policy": "all"}}
         body = json.dumps(consumer)
         self.send(f"PUB $JS.API.CONSUMER.CREATE.{stream} made {len(body)}\r\n{body}\r\n")
-        ids = []
-        while len(ids) < count:
-            headers, _ = self.message()
-            ids.append(header(headers, b"event-id"))
-        return ids
+        found = []
+        while len(found) < count:
+            headers, body = self.message()
+            found.append(Received(header(headers, b"event-id"), header(headers, b"event-key"), digest(body)))
+        return found
 
 
 def header(headers, name):

@@ -5,6 +5,7 @@ import socket
 import struct
 import subprocess
 
+from chaos.events import Received, digest
 from chaos.processes import ChaosError, Process, free_port, wait_until
 
 PROGRAMS = "/usr/lib/rabbitmq/bin"
@@ -132,26 +133,26 @@ class Amqp:
         self.expect(50, 11)
 
     def drain(self, queue):
-        """The ids of all messages of a queue, in its order."""
-        ids = []
+        """The events of all messages of a queue, in its order."""
+        found = []
         while True:
             for _ in range(AT_ONCE):
                 self.send(1, 60, 70, b"\0\0" + short(queue) + b"\x01")
             answers = [self.got() for _ in range(AT_ONCE)]
-            ids += filter(None, answers)
+            found += filter(None, answers)
             if None in answers:
-                return ids
+                return found
 
     def got(self):
-        """The id of the message that a request brings, or None if the queue is empty."""
+        """The event that a request brings, or None if the queue is empty."""
         method, _ = self.expect(60, 71, 72)
         if method == 72:
             return None
         kind, header = self.frame()
-        left = struct.unpack("!Q", header[4:12])[0]
-        while left > 0:
-            left -= len(self.frame()[1])
-        return message_id(header)
+        size, body = struct.unpack("!Q", header[4:12])[0], b""
+        while len(body) < size:
+            body += self.frame()[1]
+        return Received(message_id(header), text_header(header, "event-key"), digest(body))
 
 
 def short(text):
@@ -181,3 +182,13 @@ def message_id(header):
             if bit == 7:
                 return value.decode()
     raise ChaosError("a message without an id")
+
+
+def text_header(header, name):
+    """A text among the headers of a message, or an empty one. Only the program under test has written them."""
+    start = short(name) + b"S"
+    _, found, rest = header.partition(start)
+    if not found:
+        return ""
+    size = struct.unpack("!I", rest[:4])[0]
+    return rest[4:4 + size].decode()

@@ -2,6 +2,7 @@
 
 import socket
 
+from chaos.events import Received, digest
 from chaos.processes import ChaosError, Process, free_port, wait_until
 
 
@@ -38,7 +39,7 @@ class Redis:
 
     def consume(self):
         entries = self.ask("XRANGE", self.target, "-", "+") or []
-        return [dict(zip(fields[::2], fields[1::2]))[b"id"].decode() for _, fields in entries]
+        return [received(dict(zip(fields[::2], fields[1::2]))) for _, fields in entries]
 
     def ask(self, *words):
         """Sends a command and returns its answer."""
@@ -46,6 +47,10 @@ class Redis:
             connection.sendall(command(*words))
             with connection.makefile("rb") as file:
                 return answer(file)
+
+
+def received(entry):
+    return Received(entry[b"id"].decode(), entry.get(b"key", b"").decode(), digest(entry[b"body"]))
 
 
 def command(*words):

@@ -40,6 +40,16 @@ class Sqlite(Database):
         except sqlite3.Error as error:
             raise ChaosError(f"sqlite: {error}") from None
 
+    def is_writable(self):
+        connection = sqlite3.connect(self.path, timeout=2, isolation_level=None)
+        try:
+            connection.execute("begin immediate")
+            return True
+        except sqlite3.OperationalError:
+            return False
+        finally:
+            connection.close()
+
     def run_script(self, text):
         connection = sqlite3.connect(self.path)
         connection.executescript(text)
@@ -63,11 +73,11 @@ class SqliteSession:
 
     def run(self, sql, seconds=20):
         try:
-            cursor = self.connection.cursor()
+            cursor, printed = self.connection.cursor(), []
             for statement in filter(str.strip, sql.split(";")):
                 cursor.execute(statement)
-                cursor.fetchall()
-            return []
+                printed += ["\t".join(map(str, row)) for row in cursor.fetchall()]
+            return printed
         except sqlite3.Error:
             return None
 

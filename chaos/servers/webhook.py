@@ -1,4 +1,4 @@
-"""A webhook endpoint, as a process of its own: it records the event's id and answers, late or not at all if it is told to.
+"""A webhook endpoint, as a process of its own: it records each event and answers, late or not at all if it is told to.
 
     python3 -m chaos.servers.webhook PORT RECORD SECONDS SILENT
 
@@ -9,6 +9,7 @@ import asyncio
 import socket
 import sys
 
+from chaos.events import Received, hasher
 from chaos.processes import Process, free_port, wait_until
 
 
@@ -48,22 +49,23 @@ class Webhook:
 
     def consume(self):
         with open(self.record) as record:
-            return record.read().split()
+            return [Received(*line.split()) for line in record]
 
 
 async def serve(reader, writer, record, seconds, silent):
     try:
         while head := await request_head(reader):
             method, headers = head
-            left = int(headers.get("content-length", 0))
+            left, payload = int(headers.get("content-length", 0)), hasher()
             while left > 0:
                 left -= len(data := await reader.read(min(left, 262144)))
                 if not data:
                     return
+                payload.update(data)
             if method == "POST":
                 if seconds:
                     await asyncio.sleep(seconds)
-                record.write(headers["webhook-id"] + "\n")
+                record.write(f"{headers['webhook-id']} {headers.get('event-key', '-')} {payload.hexdigest()}\n")
                 record.flush()
                 record.count += 1
                 if silent and record.count % silent == 0:
@@ -89,7 +91,7 @@ async def request_head(reader):
 
 
 class Record:
-    """The file of ids, and how many there are."""
+    """The file of the events, and how many there are."""
 
     def __init__(self, path):
         self.file, self.count = open(path, "a"), 0

@@ -53,6 +53,7 @@ class Result:
     stuck: int = 0
     dead: int = 0
     out_of_order: int = 0
+    changed: int = 0
     duplicates: int = 0
     #: By the kind of fault: how often it struck, the repeated arrivals it explains, the slowest event, the median of the seconds
     #: from its end until its backlog was gone, and how often the next fault came before that.

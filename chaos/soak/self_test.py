@@ -5,7 +5,7 @@ import doctest
 from chaos.soak import faults, figures, flatness
 from chaos.soak.faults import Event
 from chaos.soak.flatness import METRICS, trends
-from chaos.soak.tally import COMMITTED, ROLLED_BACK, UNKNOWN, Tally, name_of
+from chaos.soak.tally import COMMITTED, ROLLED_BACK, UNKNOWN, Tally, body_of, name_of
 
 WRITERS, ROWS, KEYS, TRANSACTIONS = 3, 10, 4, 40
 #: Transactions of the first writer that ended otherwise.
@@ -19,6 +19,8 @@ class Records:
     def __init__(self, order="key"):
         self.tally = Tally(WRITERS, ROWS, KEYS, order, began=1000.0)
         self.arrivals, self.table = [], []
+        #: The payloads with which some events arrive, instead of their own.
+        self.bodies = {}
         for number in range(TRANSACTIONS):
             for writer in range(WRITERS):
                 self.write(writer, number)
@@ -50,7 +52,8 @@ class Records:
     def verdict(self):
         for event in self.arrivals:
             known = isinstance(event, int)
-            self.tally.take(name_of(event) if known else event, self.tally.key(event) if known else "", 1050.0)
+            body = self.bodies.get(event, body_of(event))
+            self.tally.take(name_of(event) if known else event, self.tally.key(event) if known else "", body, 1050.0)
         return self.tally.verdict(self.table)
 
 
@@ -101,8 +104,13 @@ def plant_dead(records):
 
 def plant_another_key(records):
     records.arrivals.remove(event_of(records, 5))
-    records.tally.take(name_of(event_of(records, 5)), "0-0-99", 1050.0)
+    records.tally.take(name_of(event_of(records, 5)), "0-0-99", body_of(event_of(records, 5)), 1050.0)
     return {"lost": 1, "invented": 1}, 0
+
+
+def plant_changed(records):
+    records.bodies[event_of(records, 5)] = body_of(event_of(records, 6))
+    return {"changed": 1}, 0
 
 
 def plant_reordered(records):
@@ -125,8 +133,8 @@ def plant_other_order_between_keys(records):
 
 
 PLANTED = [plant_nothing, plant_lost, plant_lost_half_of_an_unknown_transaction, plant_lost_and_called_done, plant_rolled_back,
-           plant_never_written, plant_rolled_back_in_the_table, plant_stuck, plant_dead, plant_another_key, plant_reordered,
-           plant_doubled, plant_other_order_between_keys]
+           plant_never_written, plant_rolled_back_in_the_table, plant_stuck, plant_dead, plant_another_key, plant_changed,
+           plant_reordered, plant_doubled, plant_other_order_between_keys]
 
 
 def finds(plant):

@@ -7,7 +7,7 @@ from chaos.servers.redis import answer, command
 
 
 class Stream:
-    """Hands each entry to `take(event_id, key, at)`. The time is Redis's own, from the entry's id."""
+    """Hands each entry to `take(event_id, key, body, at)`. The time is Redis's own, from the entry's id."""
 
     AT_ONCE = 5000
     PAUSE = 0.05
@@ -49,7 +49,8 @@ class Stream:
         entries = found[0][1] if found else []
         for place, fields in entries:
             entry = dict(zip(fields[::2], fields[1::2]))
-            self.take(entry[b"id"].decode(), entry.get(b"key", b"").decode(), int(place.partition(b"-")[0]) / 1000)
+            at = int(place.partition(b"-")[0]) / 1000
+            self.take(entry[b"id"].decode(), entry.get(b"key", b"").decode(), entry[b"body"].decode(errors="replace"), at)
         if entries:
             self.last = entries[-1][0]
             self.untrimmed += len(entries)

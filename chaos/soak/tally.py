@@ -7,9 +7,12 @@ and order is judged while events arrive.
 from array import array
 
 from chaos.checker import DEAD, DONE, Verdict
+from chaos.events import payload
 
 UNDER_WAY, COMMITTED, ROLLED_BACK, UNKNOWN = range(4)
 PREFIX = "soak-"
+#: Letters in a payload, beside the event's id.
+NOTE = 40
 
 
 class Notes:
@@ -41,7 +44,7 @@ class Tally:
         self.fresh = []
         #: (event, first arrival, this arrival), in seconds from the beginning.
         self.repeated = []
-        self.strange, self.out_of_order = [], []
+        self.strange, self.out_of_order, self.changed = [], [], []
         self.latest = {}
         self.arrived = 0
 
@@ -68,12 +71,14 @@ class Tally:
         writer, number = self.place(event)
         return self.notes[writer].outcomes[number]
 
-    def take(self, event_id, key, at):
+    def take(self, event_id, key, body, at):
         """Counts an arrival."""
         event = number_of(event_id)
         if event is None or not self.is_written(event) or self.key(event) != key:
             self.strange.append(event_id)
             return
+        if body != body_of(event):
+            self.changed.append(event_id)
         if event >= len(self.seen):
             more = event + 1 - len(self.seen)
             self.seen.extend(bytes(more))
@@ -126,7 +131,7 @@ class Tally:
             for number, outcome in enumerate(notes.outcomes):
                 self.judge_transaction(verdict, outcome, self.events(writer, number), kept)
         verdict.invented += self.strange
-        verdict.out_of_order = self.out_of_order
+        verdict.out_of_order, verdict.changed = self.out_of_order, self.changed
         return verdict
 
     def judge_table(self, verdict, table):
@@ -161,6 +166,10 @@ class Tally:
 
 def name_of(event):
     return f"{PREFIX}{event}"
+
+
+def body_of(event):
+    return payload(name_of(event), NOTE)
 
 
 def number_of(event_id):

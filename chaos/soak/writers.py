@@ -4,7 +4,7 @@ import random
 import time
 
 from chaos.load import COLUMNS, ROLLED_BACK_SHARE, Load
-from chaos.soak.tally import COMMITTED, ROLLED_BACK, UNKNOWN, name_of
+from chaos.soak.tally import COMMITTED, ROLLED_BACK, UNKNOWN, body_of, name_of
 
 
 class Writers(Load):
@@ -43,8 +43,7 @@ class Writers(Load):
 
     def transaction(self, writer, number, back):
         """The statements: the database tells its time once the transaction is over."""
-        body = '{"note": "' + "x" * self.payload + '"}'
-        values = ", ".join(f"('{name_of(event)}', '{self.event_type}', 'order', '{self.tally.key(event)}', '{body}')"
+        values = ", ".join(f"('{name_of(event)}', '{self.event_type}', 'order', '{self.tally.key(event)}', '{body_of(event)}')"
                            for event in self.tally.events(writer, number))
         return (f"begin; insert into outbox_event ({COLUMNS}) values {values}; {'rollback' if back else 'commit'};"
                 f" {self.database.WALL_CLOCK};")
