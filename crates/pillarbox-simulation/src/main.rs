@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that tells what it finds")]
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
@@ -149,7 +150,8 @@ fn report(run: &pillarbox_simulation::Run, plant: Option<&str>) {
 /// Everything a change has to pass.
 fn ci(jobs: usize) -> Result<bool, Failure> {
     let mut good = true;
-    for seed in SEEDS.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()) {
+    let known = known_seeds()?;
+    for seed in failed_seeds()? {
         let (run, again) = (simulate(seed, false)?, simulate(seed, false)?);
         if run.end.violation.is_some() {
             report(&run, None);
@@ -163,9 +165,9 @@ fn ci(jobs: usize) -> Result<bool, Failure> {
     println!("the seeds that ever failed: {}", if good { "no violation" } else { "VIOLATED" });
     let began = Instant::now();
     for (name, _) in PLANTS {
-        let known = known_seed(name);
+        let known = known.get(name);
         let mut summary = match known {
-            Some(seed) => seeds::run(seed, 1, 1, Some(name))?,
+            Some(seed) => seeds::run(*seed, 1, 1, Some(name))?,
             None => seeds::Summary::default(),
         };
         if summary.violated.is_none() {
@@ -178,6 +180,12 @@ fn ci(jobs: usize) -> Result<bool, Failure> {
             Some(run) => {
                 let invariant = run.end.violation.as_ref().map_or("", |violation| violation.invariant);
                 println!("plant {name:40} found by seed {:5} ({invariant})", run.seed);
+                // Otherwise it is not the plant that was found.
+                let without = simulate(run.seed, false)?;
+                if without.end.violation.is_some() {
+                    report(&without, None);
+                    good = false;
+                }
             }
             None => {
                 eprintln!("plant {name} was not found within {MOST_SEEDS} seeds");
@@ -202,9 +210,29 @@ fn ci(jobs: usize) -> Result<bool, Failure> {
     Ok(good)
 }
 
-/// The seed by which a plant was found before.
-fn known_seed(plant: &str) -> Option<u64> {
-    PLANT_SEEDS.lines().filter_map(|line| line.split_once(' ')).find(|(name, _)| *name == plant)?.1.parse().ok()
+/// The lines of a list that are neither empty nor comments.
+fn entries(list: &'static str) -> impl Iterator<Item = &'static str> {
+    list.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'))
+}
+
+/// The seeds that ever failed.
+fn failed_seeds() -> Result<Vec<u64>, Failure> {
+    let seed = |line: &str| {
+        let seed = line.split_whitespace().next().and_then(|seed| seed.parse().ok());
+        seed.ok_or_else(|| format!("the line {line:?} of seeds does not begin with a seed").into())
+    };
+    entries(SEEDS).map(seed).collect()
+}
+
+/// The seeds by which plants were found before, by the plants' names.
+fn known_seeds() -> Result<BTreeMap<&'static str, u64>, Failure> {
+    let entry = |line: &'static str| {
+        let (name, seed) = line.split_once(' ')?;
+        Some((find(name)?.0, seed.trim().parse().ok()?))
+    };
+    let known =
+        |line| entry(line).ok_or_else(|| format!("the line {line:?} of plant-seeds is no plant and seed").into());
+    entries(PLANT_SEEDS).map(known).collect()
 }
 
 /// Returns true if seeds have the same trace hashes in another process.

@@ -25,6 +25,7 @@ pub const PLANTS: &[Plant] = &[
     ("evict_before_the_lease_is_over", "A node is cleared away that has been silent for a fifth of its lease."),
     ("failed_head_drops_nothing", "What waits in memory behind an event that failed stays there."),
     ("failover_goes_unnoticed", "A node goes on with what it knows when the database has failed over."),
+    ("fetch_brings_rows_early", "A fetch returns rows that are due half a second later."),
     ("fetch_ignores_heads", "A fetch returns rows of a key of which an earlier one waits for another attempt."),
     ("fetch_revives_what_was_settled", "A fetch brings back a row that was settled while it was under way."),
     (
@@ -53,6 +54,7 @@ pub const PLANTS: &[Plant] = &[
     ("key_unblocked_during_a_fetch", "A key goes on with rows of a fetch that began before its failure was recorded."),
     ("lease_counted_from_the_answer", "A node counts its lease from after the answer to the renewal."),
     ("lease_held_until_refused", "A node that cannot renew its lease goes on until the database says that it is lost."),
+    ("leave_changes_nothing", "A node that leaves stays registered until its lease ends."),
     ("mark_moves_unproven", "The mark of the reader moves above rows below which a transaction may still commit."),
     ("modes_run_beside_each_other", "A node joins while nodes of another mode deliver from the table."),
     ("partition_given_while_its_handler_runs", "A partition is given to another node while a handler of it runs."),

@@ -116,6 +116,7 @@ behaviors! {
         insert_unique_writes_again_though_the_transaction_has_seen_less needs row_locks,
         insert_unique_keeps_nobody_from_settling_the_pending_row needs concurrent_writers,
         insert_unique_refuses_an_id_that_is_taken,
+        insert_unique_leaves_an_ended_event_its_key_if_it_fails,
     }
     migrate on no tables {
         migrate_twice_changes_nothing,
@@ -381,6 +382,7 @@ behaviors! {
     dead on migrated tables {
         dead_lists_matching_events_page_by_page,
         dead_is_narrowed_by_time_and_error_text,
+        dead_takes_the_creation_where_no_end_is_recorded needs sql,
         count_dead_counts_what_dead_lists,
     }
     replay on migrated tables {

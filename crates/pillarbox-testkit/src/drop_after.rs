@@ -25,3 +25,22 @@ impl<F: Future> Future for Impatient<'_, F> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_future_ends_if_it_may_wait_often_enough() {
+        for (waits, ends) in [(0, false), (1, false), (2, false), (3, true), (4, true)] {
+            let waits_thrice = async {
+                for _ in 0..3 {
+                    yield_now().await;
+                }
+            };
+            assert_eq!(drop_after(waits, waits_thrice).await.is_some(), ends, "after {waits} waits");
+        }
+    }
+}

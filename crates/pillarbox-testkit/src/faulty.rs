@@ -77,7 +77,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(30);
 struct Faults {
     current: Mutex<[Fault; OPERATIONS]>,
     refused_row: Mutex<Option<i64>>,
-    /// Payload bytes in a second that the way from the database takes, if it is slow.
+    /// Bytes in a second that the way to the database takes, if it is slow.
     bytes_per_second: Mutex<Option<usize>>,
     /// The number of calls of each operation.
     calls: Mutex<[usize; OPERATIONS]>,
@@ -107,23 +107,27 @@ impl<S: Store> FaultyStore<S> {
         *self.faults.refused_row.lock().unwrap_or_else(PoisonError::into_inner) = seq;
     }
 
-    /// From now on payloads take as long as a line of so many bytes a second makes them take; a call that takes 30 s is given up.
+    /// From now on the payloads of a fetch and the errors of verdicts take as long as a line of so many bytes a second makes them take; a
+    /// call that takes 30 s is given up.
     pub fn slow_line(&self, bytes_per_second: Option<usize>) {
         *self.faults.bytes_per_second.lock().unwrap_or_else(PoisonError::into_inner) = bytes_per_second;
     }
 
-    /// Brings what was fetched over the line.
-    async fn bring(&self, fetched: Fetched) -> Result<Fetched, StoreError> {
+    /// Brings so many bytes over the line.
+    async fn bring(&self, bytes: usize, operation: &'static str) -> Result<(), StoreError> {
         let rate = *self.faults.bytes_per_second.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(rate) = rate {
-            let bytes: usize = fetched.rows.iter().map(FetchedRow::content_bytes).sum();
-            let takes = Duration::from_secs_f64(bytes as f64 / rate as f64);
-            tokio::time::sleep(takes.min(TIME_LIMIT)).await;
-            if takes > TIME_LIMIT {
-                let message = "there was no answer within 30 s";
-                return Err(StoreError::new(StoreErrorKind::Unavailable, "fetch events", message));
-            }
+        let Some(rate) = rate else { return Ok(()) };
+        let takes = Duration::from_secs_f64(bytes as f64 / rate as f64);
+        tokio::time::sleep(takes.min(TIME_LIMIT)).await;
+        if takes > TIME_LIMIT {
+            let message = "there was no answer within 30 s";
+            return Err(StoreError::new(StoreErrorKind::Unavailable, operation, message));
         }
+        Ok(())
+    }
+
+    async fn bring_rows(&self, fetched: Fetched, operation: &'static str) -> Result<Fetched, StoreError> {
+        self.bring(fetched.rows.iter().map(FetchedRow::content_bytes).sum(), operation).await?;
         Ok(fetched)
     }
 
@@ -243,7 +247,7 @@ impl<S: Store> Store for FaultyStore<S> {
         self.call(Operation::Acquire, operation::EVICT, self.inner.evict(seen)).await
     }
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        let fetching = async { self.bring(self.inner.fetch(fetch).await?).await };
+        let fetching = async { self.bring_rows(self.inner.fetch(fetch).await?, operation::FETCH).await };
         self.call(Operation::Fetch, operation::FETCH, fetching).await
     }
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
@@ -256,12 +260,14 @@ impl<S: Store> Store for FaultyStore<S> {
                     "the test's trigger says no",
                 ));
             }
+            let errors = verdicts.iter().filter_map(Verdict::failure).map(|(_, error)| error.len());
+            self.bring(errors.sum(), operation::SETTLE).await?;
             self.inner.settle(node, fence, verdicts).await
         };
         self.call(Operation::Settle, operation::SETTLE, settle).await
     }
     async fn claim(&self, node: &NodeId, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        let claiming = async { self.bring(self.inner.claim(node, fetch).await?).await };
+        let claiming = async { self.bring_rows(self.inner.claim(node, fetch).await?, operation::CLAIM).await };
         self.call(Operation::Fetch, operation::CLAIM, claiming).await
     }
     async fn release(&self, node: &NodeId, rows: &[RowId]) -> Result<(), StoreError> {

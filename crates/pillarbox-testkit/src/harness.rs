@@ -20,6 +20,8 @@ pub struct Capabilities {
     pub wake_ups: bool,
     /// A transaction waits for the rows that another one has changed, and for nothing else of it.
     pub row_locks: bool,
+    /// [`Store::writers`] tells which transactions may still commit.
+    pub tells_writers: bool,
 }
 
 /// The type that a backend's transactions dereference to.

@@ -6,11 +6,12 @@ mod order;
 
 pub use order::i3_events_of_a_key_are_handled_one_at_a_time_and_in_order;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::limits::{HEADER_BYTES, PAYLOAD_BYTES};
 use pillarbox_core::event::{Envelope, EventId};
+use pillarbox_core::ownership::{CRASHED, DIED, NodeId};
 use pillarbox_engine::observe::Stats;
 use pillarbox_engine::run::Config;
 
@@ -35,6 +36,8 @@ pub struct Observed {
     pub rows: BTreeMap<EventId, Columns>,
     /// The calls of handlers, those of all nodes together, in the order in which they began.
     pub calls: BTreeMap<EventId, Vec<Call>>,
+    /// The nodes that are registered; none once all outboxes have been shut down.
+    pub nodes: BTreeSet<NodeId>,
 }
 
 impl Observed {
@@ -52,7 +55,15 @@ impl Observed {
                 rows.insert(event.id().clone(), columns);
             }
         }
-        Ok(Self { committed: committed.to_vec(), rows, calls })
+        let nodes = db.store().nodes().await?.into_iter().map(|status| status.node).collect();
+        Ok(Self { committed: committed.to_vec(), rows, calls, nodes })
+    }
+
+    /// The node that keeps a pending row from others though it is not registered.
+    fn gone_holder<'a>(&self, row: &'a Columns) -> Option<&'a str> {
+        let holder = row.locked_by.as_deref().filter(|holder| ![DIED, CRASHED].contains(holder))?;
+        let node = holder.strip_suffix(CRASHED).unwrap_or(holder);
+        (!self.nodes.contains(&NodeId::from_stored(node))).then_some(node)
     }
 
     fn calls_of(&self, id: &EventId) -> &[Call] {
@@ -72,10 +83,13 @@ impl Observed {
     }
 }
 
-/// I1: a committed event has its row, pending or terminal; and nothing is delivered that was not committed.
+/// I1: a committed event has its row, terminal, or pending and held by nobody or by a registered node; and nothing is delivered
+/// that was not committed.
+///
+/// A node that crashes stays registered until its rows are freed, and one that stops frees them before it leaves.
 ///
 /// # Errors
-/// The first event that is lost or invented.
+/// The first event that is lost, invented, or held by a node that is gone.
 pub fn i1_every_committed_event_is_reachable(observed: &Observed) -> Result<(), Violation> {
     let violated = |what| Err(Violation { invariant: "I1 (no committed event is ever unreachable)", what });
     for event in &observed.committed {
@@ -83,6 +97,11 @@ pub fn i1_every_committed_event_is_reachable(observed: &Observed) -> Result<(), 
             None => return violated(format!("event {} has no row", event.id())),
             Some(row) if !(0..=3).contains(&row.status) => {
                 return violated(format!("event {} is in status {}", event.id(), row.status));
+            }
+            Some(row) if row.status == 0 || row.status == 2 => {
+                if let Some(node) = observed.gone_holder(row) {
+                    return violated(format!("event {} is held by {node}, which is gone", event.id()));
+                }
             }
             Some(_) => {}
         }
@@ -226,4 +245,57 @@ fn unchanged<'a>(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::event;
+
+    #[test]
+    fn a_pending_row_is_held_by_nobody_or_by_a_registered_node() {
+        let event = event().expect("a valid event");
+        let row = |status, locked_by: Option<&str>| Columns {
+            seq: 1,
+            event_type: "test.event".into(),
+            aggregate_type: None,
+            aggregate_id: None,
+            tenant_id: None,
+            ordering_key: None,
+            partition: None,
+            payload: None,
+            payload_bytes: None,
+            content_type: None,
+            headers: None,
+            status,
+            attempts: 0,
+            timed: false,
+            ended: false,
+            last_error: None,
+            locked_by: locked_by.map(str::to_owned),
+        };
+        let table = [
+            (0, None, true),
+            (0, Some("here-1"), true),
+            (2, Some("here-1!"), true),
+            (0, Some(DIED), true),
+            (0, Some(CRASHED), true),
+            (0, Some("gone-1"), false),
+            (2, Some("gone-1"), false),
+            (0, Some("gone-1!"), false),
+            (1, Some("gone-1"), true),
+            (3, Some("gone-1"), true),
+            (4, None, false),
+        ];
+        for (status, locked_by, is_reachable) in table {
+            let observed = Observed {
+                committed: vec![event.clone()],
+                rows: BTreeMap::from([(event.id().clone(), row(status, locked_by))]),
+                nodes: BTreeSet::from([NodeId::from_stored("here-1")]),
+                ..Observed::default()
+            };
+            let checked = i1_every_committed_event_is_reachable(&observed);
+            assert_eq!(checked.is_ok(), is_reachable, "status {status}, held by {locked_by:?}: {checked:?}");
+        }
+    }
 }

@@ -47,7 +47,7 @@ impl Harness for MemoryHarness {
     type Source<'a> = &'a MemoryStore;
 
     const CAPABILITIES: Capabilities =
-        Capabilities { sql: false, concurrent_writers: true, wake_ups: true, row_locks: false };
+        Capabilities { sql: false, concurrent_writers: true, wake_ups: true, row_locks: false, tells_writers: true };
 
     async fn create() -> Result<Self, BoxError> {
         let clock = Arc::new(JumpingClock::default());

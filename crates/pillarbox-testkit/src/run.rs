@@ -9,7 +9,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::store::Store;
-use pillarbox_core::write::Begin;
+use pillarbox_core::write::{Begin, Dialect};
 use tokio::runtime::Builder;
 use tokio::time::{sleep, timeout};
 
@@ -156,6 +156,24 @@ pub(crate) fn trial(
         lacking => format!("{kind}, needs {}", lacking.join(", ")),
     };
     Trial::test(name, run).with_kind(kind).with_ignored_flag(!lacking.is_empty())
+}
+
+/// The parts of errors by which backends refuse a transaction instead of letting it wait for another one.
+const CONTENTION: [&str; 5] =
+    ["deadlock", "locked", "record has changed", "another open transaction", "was changed by another"];
+
+/// The results of transactions at the same time, without those that the backend refuses since another one is in their way. On
+/// PostgreSQL they wait instead.
+///
+/// # Errors
+/// The first that failed for another reason.
+pub(crate) fn unrefused<H: Harness, T>(db: &Db<H>, results: Vec<Result<T, BoxError>>) -> Result<Vec<T>, BoxError> {
+    let waits = db.store().info().dialect == Dialect::POSTGRES;
+    let is_refused = |error: &BoxError| {
+        let text = explain(&**error).to_lowercase();
+        !waits && CONTENTION.iter().any(|part| text.contains(part))
+    };
+    results.into_iter().filter(|result| !result.as_ref().is_err_and(is_refused)).collect()
 }
 
 /// An error with its causes.

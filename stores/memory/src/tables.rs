@@ -169,6 +169,12 @@ impl State {
         }
     }
 
+    /// True if there is a row of this event for this handler, that of an open transaction included.
+    pub(super) fn has(&self, row: &NewRow) -> bool {
+        let taken = self.ids.get(row.envelope().id());
+        taken.is_some_and(|taken| taken.iter().any(|other| other.handler.as_deref() == row.handler()))
+    }
+
     /// Forgets that there is a row of this event for this handler.
     fn free(&mut self, row: &NewRow) {
         let Entry::Occupied(mut entry) = self.ids.entry(row.envelope().id().clone()) else { return };

@@ -26,11 +26,16 @@ impl State {
     ) -> Result<Option<i64>, MemoryError> {
         let Some(key) = UniqueKey::of(row) else { return Ok(None) };
         let Some(holder) = self.unique.get(&key).copied() else { return Ok(None) };
-        if let Some(other) = self.row_mut(holder) {
+        if let Some(other) = self.rows().get(&holder) {
             if other.status.is_pending() {
                 return Ok(Some(holder));
             }
-            other.gave_up_key = true;
+            if self.has(row) {
+                return Err(MemoryError::DuplicateEvent { id: row.envelope().id().clone() });
+            }
+            if let Some(other) = self.row_mut(holder) {
+                other.gave_up_key = true;
+            }
             self.unique.remove(&key);
             return Ok(None);
         }

@@ -14,7 +14,7 @@ pub(crate) const READERS: u32 = 3;
 const LOCK_WAIT: Duration = Duration::from_millis(2);
 
 /// The number of rows that the connection's thread reads ahead of the caller. They come on top of the bytes that a fetch may bring.
-const ROWS_AHEAD: usize = 32;
+const ROWS_AHEAD: usize = 256;
 
 /// The size to which SQLite cuts a write-ahead log that a large transaction has left, when it begins the log anew: 64 MiB.
 const LOG_BYTES: &str = "67108864";

@@ -270,7 +270,7 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[must_use = "an event that is not pending, or not there, is left alone without an error"]
 pub enum PendingChange {
-    /// So many of its rows were changed: one, or one for each handler that it waits for.
+    /// The number of its rows that were changed: one, or one for each handler that it waits for.
     Rows(u64),
     /// It is there, for this handler if one was named, and there was nothing to change: it is over, or waits for no time.
     Nothing,

@@ -11,8 +11,8 @@ use super::{Checker, Line, Order, Violation};
 const NOTICED_WITHIN: Duration = Duration::from_millis(2100);
 
 impl Checker {
-    /// A handler is called. Returns the number of the call.
-    pub fn begin_call(&mut self, delivery: &Delivery) -> u64 {
+    /// A handler is called, at this time of the database. Returns the number of the call.
+    pub fn begin_call(&mut self, delivery: &Delivery, time: i64) -> u64 {
         self.call_number += 1;
         let number = self.call_number;
         let (event, handler) = (event_number(delivery.id().as_str()), handler_number(delivery.handler_id()));
@@ -31,6 +31,8 @@ impl Checker {
             let checked = self.check_call(delivery, event, handler);
             self.note(checked);
             let checked = self.check_pauses(delivery, NOTICED_WITHIN);
+            self.note(checked);
+            let checked = self.check_due(delivery, event, handler, time);
             self.note(checked);
         }
         self.calls.begin(event, handler, number, delivery.node(), delivery.attempt());
@@ -71,6 +73,22 @@ impl Checker {
             return Ok(());
         }
         self.check_order(node, line, &[]).map_err(|what| Violation::new("I3", said(&what)))
+    }
+
+    /// Checks that a node which no fault has met calls no handler before its event is due.
+    fn check_due(&self, delivery: &Delivery, event: u32, handler: u8, time: i64) -> Result<(), Violation> {
+        let (node, seq) = (delivery.node(), delivery.seq());
+        let line = self.ledger.line(seq).filter(|line| (line.event, line.handler) == (event, handler));
+        let due = line.filter(|line| line.status.is_pending()).and_then(|line| line.due);
+        match due.filter(|due| *due > time) {
+            Some(due) if !self.members.is_troubled(node) => {
+                let early = due - time;
+                let what =
+                    format!("{node} called the handler {handler} with e{event} (seq {seq}) {early} µs too early");
+                Err(Violation::new("early", what))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Checks that a fault explains it if a row is handled again, or while another call has it.

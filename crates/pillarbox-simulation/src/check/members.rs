@@ -88,6 +88,13 @@ impl Members {
         self.registered.keys()
     }
 
+    /// True if the node is in the table, and has renewed its lease since all faults had ended: nothing kept it from leaving.
+    #[must_use]
+    pub fn has_stayed(&self, node: &NodeId) -> bool {
+        let member = self.registered.get(node);
+        member.zip(self.healed).is_some_and(|(member, healed)| member.renewed > healed)
+    }
+
     /// True if a fault may explain what the node does or did: it joined before the database went back, or it met a fault and is
     /// not in the table any more.
     #[must_use]

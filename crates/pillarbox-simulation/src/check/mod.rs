@@ -7,7 +7,7 @@
 //! | `effects` | that what a handler writes in the transaction of its event happens once |
 //! | `pauses` | that no call of what operators have paused begins |
 //! | `brokers` | I3, I8, I9: what a broker may be sent, and what counts as sent |
-//! | `delivery` | I2, I3, I8, and that nothing is handled twice but where a fault explains it: what a handler may be called with |
+//! | `delivery` | I2, I3, I8, that nothing is handled before it is due, and that nothing is handled twice but where a fault explains it: what a handler may be called with |
 
 mod brokers;
 mod calls;
@@ -42,7 +42,7 @@ use crate::plan::Place;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{invariant} is violated: {what}")]
 pub struct Violation {
-    /// Its name in ARCHITECTURE.md, or `exactly once`, `liveness`, `panic`.
+    /// Its name in ARCHITECTURE.md, or `exactly once`, `early`, `liveness`, `panic`.
     pub invariant: &'static str,
     /// The details of the violation.
     pub what: String,

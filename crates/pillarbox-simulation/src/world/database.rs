@@ -28,7 +28,7 @@ pub(crate) struct Database {
     pub(crate) chance: Chance,
     /// The story of the run.
     pub(crate) story: Story,
-    /// Rung at the first violation.
+    /// Notified at the first violation.
     pub(crate) violated: Notify,
     weather: Weather,
 }
@@ -156,8 +156,13 @@ impl Database {
 
     /// Has a statement checked that was executed.
     pub(crate) fn executed(&self, op: &Op) {
-        self.checker().executed(op, &self.store, self.clock.now().as_micros());
+        self.checker().executed(op, &self.store, self.now());
         self.watch();
+    }
+
+    /// The time by its clock, in microseconds.
+    pub(crate) fn now(&self) -> i64 {
+        self.clock.now().as_micros()
     }
 
     /// Ends the world if something was violated.

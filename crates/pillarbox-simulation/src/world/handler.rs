@@ -53,7 +53,7 @@ impl Drop for UnderWay<'_> {
 impl Hands {
     pub(super) fn begin(&self, delivery: &Delivery) -> UnderWay<'_> {
         let database = &self.world.database;
-        let number = database.checker().begin_call(delivery);
+        let number = database.checker().begin_call(delivery, database.now());
         let (event, handler) = (event_number(delivery.id().as_str()), handler_number(delivery.handler_id()));
         database.story.tell(
             self.process.name(),

@@ -243,7 +243,7 @@ impl WakeUps for Link {
     }
 }
 
-/// Hears the rings that reach it.
+/// Hears the notifications that reach it.
 #[derive(Debug)]
 struct Ear {
     listener: Box<dyn Listener>,

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use pillarbox_core::event::Stamp;
 use pillarbox_core::ownership::Mode;
+use pillarbox_engine::run::Role;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::TaskTracker;
 
@@ -188,7 +189,14 @@ impl World {
     async fn end(self: &Arc<Self>) {
         self.database.story.tell("world", format_args!("everything is delivered"));
         for node in 0..self.plan.nodes {
-            self.shut_down(node).await;
+            let role = self.hosts.get(node).and_then(Host::outbox).map(|outbox| outbox.role());
+            let has_lived = self.shut_down(node).await;
+            let Some(Role::Active { node }) = role.filter(|_| has_lived) else { continue };
+            let mut checker = self.database.checker();
+            if checker.members().has_stayed(&node) {
+                let what = format!("{node} has shut down without a fault, and is still registered");
+                checker.note(Err(Violation::new("I1", what)));
+            }
         }
     }
 

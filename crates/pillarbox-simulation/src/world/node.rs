@@ -185,19 +185,23 @@ impl World {
         host.clear();
     }
 
-    /// Tells the process of a host to shut down; it is over when the answer is.
-    pub(super) async fn shut_down(self: &Arc<Self>, node: usize) {
-        let Some(host) = self.hosts.get(node) else { return };
+    /// Tells the process of a host to shut down; it is over when the answer is. True if it has lived until then.
+    pub(super) async fn shut_down(self: &Arc<Self>, node: usize) -> bool {
+        let Some(host) = self.hosts.get(node) else { return false };
         let (outbox, process) = {
             let mut state = host.state();
-            let State { outbox: Some(outbox), process: Some(process), stops, .. } = &mut *state else { return };
+            let State { outbox: Some(outbox), process: Some(process), stops, .. } = &mut *state else {
+                return false;
+            };
             *stops = true;
             (outbox.clone(), process.clone())
         };
         self.database.story.tell(&host.name, format_args!("is told to stop"));
         let stopping = self.tasks.spawn(process.run(async move { outbox.shutdown().await }));
         let limit = self.plan.settings.drain + Duration::from_secs(15);
-        if timeout(limit, stopping).await.is_err() && process.is_alive() && !process.is_stopped() && self.is_healed() {
+        let in_time = timeout(limit, stopping).await.is_ok();
+        let has_lived = process.is_alive();
+        if !in_time && has_lived && !process.is_stopped() && self.is_healed() {
             let what = format!("{} has not shut down within {limit:?}", host.name);
             self.database.checker().note(Err(Violation::new("liveness", what)));
         }
@@ -206,5 +210,6 @@ impl World {
         if host.process().is_some_and(|now| now.is_alive()) && host.stops() {
             host.clear();
         }
+        in_time && has_lived
     }
 }

@@ -145,6 +145,7 @@ impl Finish<Simulated> for SimulatedTransaction {
     type Error = DriverError;
     type Inner = Self;
     const IS_ONLY_BORROWED: bool = true;
+    const COMMIT_IS_FINAL: bool = true;
 
     fn inner(&self) -> &Self {
         self

@@ -7,6 +7,7 @@ use std::time::Duration;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::ownership::Mode;
+use pillarbox_core::store::Upkeep as _;
 use pillarbox_engine::observe::{Health, Problem};
 use pillarbox_engine::run::{MultiNode, Outbox, Role};
 use pillarbox_memory::MemoryStore;
@@ -40,6 +41,27 @@ fn insert(store: &MemoryStore, ids: std::ops::Range<u32>) {
 fn assert_problems(health: &Health, problems: &[Problem], alive: bool) {
     assert_eq!((&*health.problems, health.is_alive()), (problems, alive), "{health}");
     assert_eq!(health.is_ready(), problems.is_empty());
+}
+
+/// The handle may live on in another runtime, or in a thread.
+#[test]
+fn an_outbox_whose_runtime_is_gone_is_not_alive() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let outbox = runtime.block_on(outbox(&store()).start()).expect("starts");
+    assert!(outbox.health().is_alive());
+    drop(runtime);
+    assert_eq!(outbox.role(), Role::Stopped);
+    assert_problems(&outbox.health(), &[Problem::Stopped], false);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_fails_leaves_no_node_behind() {
+    let store = store();
+    store.set(Operation::Watch, Fault::Refused);
+    outbox(&store).start().await.expect_err("operators' interventions cannot be read");
+    assert!(store.nodes().await.expect("a list").is_empty(), "others would leave it its share");
+    store.set(Operation::Watch, Fault::None);
+    outbox(&store).start().await.expect("starts").shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use pillarbox_core::clock::Random;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::Delivery;
+use pillarbox_core::handle::{Delivery, HandlerError};
 use pillarbox_core::write::insert;
+use pillarbox_engine::maintain::{PendingChange, PendingEvents};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 use pillarbox_testkit::{FaultyStore, Operation, Recorder};
@@ -36,6 +37,51 @@ async fn large_events_arrive_over_a_slow_line() {
         }
         outbox.shutdown().await;
     }
+}
+
+/// As one batch they would take a minute, and a settle is given up after 30 s; in parts they fit.
+#[tokio::test(start_paused = true)]
+async fn long_errors_are_recorded_over_a_slow_line() {
+    const EVENTS: u64 = 300;
+    let inner = MemoryStore::new();
+    let mut tx = inner.begin();
+    let events = (0..EVENTS).map(|_| Envelope::json("failing", "1").expect("valid")).collect::<Vec<_>>();
+    insert(&inner, &mut tx, events).await.expect("inserts");
+    tx.commit();
+    let store = FaultyStore::new(inner);
+    store.slow_line(Some(20_000));
+    let began = Instant::now();
+    let handler = |_: Delivery| async { Err::<(), _>(HandlerError::unrecoverable("x".repeat(4000))) };
+    let lease = Duration::from_secs(3600);
+    let outbox = Outbox::single_node(store).lease(lease).handle_all(handler).start().await.expect("starts");
+    while outbox.stats().dead < EVENTS {
+        assert!(began.elapsed() < Duration::from_secs(300), "{:?} after {:?}", outbox.stats(), began.elapsed());
+        sleep(Duration::from_millis(100)).await;
+    }
+    outbox.shutdown().await;
+}
+
+/// A drain may take an hour.
+#[tokio::test(start_paused = true)]
+async fn what_is_cancelled_while_an_outbox_drains_is_not_begun() {
+    let store = MemoryStore::new();
+    let recorder = Recorder::around(|_: Delivery| sleep(Duration::from_secs(5)));
+    let minute = Duration::from_secs(60);
+    let builder = Outbox::single_node(store.clone()).workers(1).drain_timeout(minute);
+    let outbox = builder.handle_all(recorder.clone()).start().await.expect("starts");
+    let mut tx = store.begin();
+    let events: Vec<_> = (0..5).map(|_| Envelope::json("slow", "1").expect("valid")).collect();
+    let last = events.last().map(|event| event.id().clone()).expect("five");
+    outbox.write_all(&mut tx, events).await.expect("writes");
+    tx.commit();
+    sleep(Duration::from_secs(1)).await;
+    let cancel = async {
+        sleep(Duration::from_secs(1)).await;
+        let change = PendingEvents::of(&store).cancel(last.as_str()).await.expect("cancels");
+        assert_eq!(change, PendingChange::Rows(1));
+    };
+    tokio::join!(outbox.shutdown(), cancel);
+    assert!(recorder.calls_of(&last).is_empty(), "others may be left to the next owner");
 }
 
 /// Chance that is always the same.

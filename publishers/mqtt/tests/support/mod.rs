@@ -12,7 +12,7 @@ use pillarbox_core::error::BoxError;
 use pillarbox_mqtt::MqttOptions;
 use pillarbox_testkit::publishers::{Arrived, Server};
 use rumqttc::{AsyncClient, Event, Packet, Publish, QoS};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -93,6 +93,8 @@ pub(crate) struct Listener {
 struct Heard {
     topics: Mutex<HashMap<String, Vec<Arrived>>>,
     more: Notify,
+    /// The number of connections that have had a subscription.
+    subscribed: watch::Sender<usize>,
 }
 
 impl Listener {
@@ -114,9 +116,14 @@ impl Listener {
                     // A broker that was killed may have forgotten the session.
                     Ok(Event::Incoming(Packet::ConnAck(welcome))) => {
                         connections += 1;
-                        if connections > 1 && !welcome.session_present {
+                        if welcome.session_present {
+                            shared.subscribed.send_modify(|subscribed| *subscribed += 1);
+                        } else if connections > 1 {
                             again.try_subscribe("#", QoS::AtLeastOnce).expect("there is room");
                         }
+                    }
+                    Ok(Event::Incoming(Packet::SubAck(_))) => {
+                        shared.subscribed.send_modify(|subscribed| *subscribed += 1);
                     }
                     Ok(Event::Incoming(Packet::Publish(publish))) => shared.hear(publish),
                     Ok(_) => {}
@@ -126,6 +133,13 @@ impl Listener {
         });
         subscribed.wait_completion_async().await?;
         Ok(Self { heard, _task: task })
+    }
+
+    /// Waits until so many of its connections have had a subscription: from then on it hears all that is published.
+    pub(crate) async fn subscribed(&self, connections: usize) {
+        let mut subscribed = self.heard.subscribed.subscribe();
+        // The sender lives in `self`, so waiting ends only when the number is reached.
+        drop(subscribed.wait_for(|subscribed| *subscribed >= connections).await);
     }
 
     /// What has arrived at a topic once there are so many, or after some seconds.

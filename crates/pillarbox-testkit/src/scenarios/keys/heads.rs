@@ -8,7 +8,6 @@ use pillarbox_core::handle::{Delivery, Outcome as Decision};
 use pillarbox_core::store::{Purge, Purgeable, Upkeep as _};
 use pillarbox_engine::run::FailingKey;
 use tokio::sync::Semaphore;
-use tokio::time::sleep;
 
 use super::super::setting::{drained, settled, until, write};
 use super::{eager, failing, failing_until, in_order_of_success, in_turn, nothing_was_overtaken, statuses};
@@ -26,8 +25,10 @@ pub(in crate::scenarios) async fn a_dead_head_keeps_its_key_waiting_until_it_is_
     let outbox = eager(db.store(), &recorder)?.max_attempts(1).start().await?;
     recorder.wait_for_ends(3).await;
     until(async || Ok(statuses(db, &written).await? == [3, 0, 0, 1, 1])).await?;
-    // Long enough for several looks at the table.
-    sleep(Duration::from_millis(100)).await;
+    // Once an event that stands behind them is delivered, the table was read past them.
+    let behind = failing(&[("good", "b")])?;
+    db.write(behind.clone()).await?;
+    until(async || Ok(statuses(db, &behind).await? == [1])).await?;
     assert_eq!(statuses(db, &written).await?, [3, 0, 0, 1, 1]);
     let blocked = db.store().blocked(0, 10).await?;
     assert_eq!(blocked.iter().map(|head| (&*head.key, head.dead, head.waiting)).collect::<Vec<_>>(), [("a", true, 2)]);
@@ -107,16 +108,18 @@ pub(in crate::scenarios) async fn a_row_that_cannot_be_read_keeps_its_key_waitin
     let states =
         async || Ok::<_, BoxError>([status("first").await?, status("bad").await?, status(other.id().as_str()).await?]);
     until(async || Ok(states().await? == [Some(1), Some(3), Some(1)])).await?;
-    sleep(Duration::from_millis(100)).await;
-    assert_eq!(recorder.calls().len(), 2);
+    // Once an event that stands behind them is delivered, the table was read past them.
+    db.write(vec![keyed("b")?]).await?;
+    recorder.wait_for_calls(3).await;
     outbox.shutdown().await;
     let outbox = eager(db.store(), &recorder)?.start().await?;
-    sleep(Duration::from_millis(200)).await;
-    assert_eq!(status("second").await?, Some(0), "whoever delivers");
+    db.write(vec![keyed("b")?]).await?;
+    recorder.wait_for_calls(4).await;
+    assert_eq!((status("second").await?, recorder.calls().len()), (Some(0), 4), "whoever delivers");
     let bad = db.columns("bad").await?.ok_or("the row is there")?.seq;
     db.store().discard(&[bad]).await?;
     drained(db, &outbox).await?;
-    assert_eq!(recorder.calls().len(), 3);
+    assert_eq!(recorder.calls().len(), 5);
     Ok(())
 }
 
