@@ -5,10 +5,10 @@ use pillarbox_core::publisher::PublishError;
 use rdkafka::producer::Producer as _;
 use rdkafka::types::RDKafkaErrorCode;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::connect::Client;
-use crate::trouble::{Trouble, code};
+use crate::trouble::{GRACE, Health, code};
 use crate::{KafkaPublisher, error, topic};
 
 impl KafkaPublisher {
@@ -18,7 +18,7 @@ impl KafkaPublisher {
             topic::accept(target).map_err(|error| PublishError::misconfigured(error.to_string()))?;
         }
         let client = self.connection.client()?;
-        let mut troubles = client.context().troubles();
+        let health = client.context().health();
         let limit = self.timeout;
         let asked = tokio::task::spawn_blocking(move || ask(&client, &targets, limit));
         let outcome = tokio::select! {
@@ -28,10 +28,10 @@ impl KafkaPublisher {
                 Err(_) => Err(PublishError::unavailable("the brokers did not answer in time")),
             },
             // The client goes on trying, and would say nothing until the limit.
-            refusal = refusal(troubles.clone()) => return Err(refusal),
+            refusal = refusal(health.clone()) => return Err(refusal),
         };
-        outcome.map_err(|error| match troubles.borrow_and_update().as_ref() {
-            Some(trouble) if error.blames_the_destination() && trouble.is_a_refusal() => trouble.error(),
+        outcome.map_err(|error| match health.borrow().refusal() {
+            Some(refusal) if error.blames_the_destination() => refusal,
             _ => error,
         })
     }
@@ -55,14 +55,18 @@ fn ask(client: &Arc<Client>, targets: &[String], limit: Duration) -> Result<(), 
     Ok(())
 }
 
-/// Waits until the brokers refuse whom they are talking to.
-async fn refusal(mut troubles: watch::Receiver<Option<Trouble>>) -> PublishError {
+/// Waits until the brokers refuse whom they are talking to, and none of them answers for a moment.
+async fn refusal(mut health: watch::Receiver<Health>) -> PublishError {
     loop {
-        if troubles.changed().await.is_err() {
+        if health.changed().await.is_err() {
             return std::future::pending().await;
         }
-        if let Some(trouble) = troubles.borrow_and_update().as_ref().filter(|trouble| trouble.is_a_refusal()) {
-            return trouble.error();
+        if health.borrow_and_update().refusal().is_none() {
+            continue;
+        }
+        sleep(GRACE).await;
+        if let Some(refusal) = health.borrow_and_update().refusal() {
+            return refusal;
         }
     }
 }

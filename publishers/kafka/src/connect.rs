@@ -1,4 +1,4 @@
-//! The client: one for all calls, made when it is first needed, and made anew after an error that it cannot recover from.
+//! A client for all calls, made when it is first needed, and made anew after an error that it cannot recover from.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -8,6 +8,8 @@ use rdkafka::types::RDKafkaErrorCode;
 pub(crate) enum Cause {
     /// The brokers cannot be reached, do not answer, or take nothing at the moment.
     Away,
+    /// A broker answers that a partition takes nothing at the moment.
+    Partition,
     /// The brokers refuse this client.
     Refused,
     /// The topic is not there.
@@ -29,27 +31,19 @@ pub(crate) fn cause(code: RDKafkaErrorCode) -> Cause {
         MessageTimedOut
         | OperationTimedOut
         | TimedOutQueue
-        | RequestTimedOut
         | BrokerTransportFailure
         | AllBrokersDown
         | Resolve
         | NetworkException
         | BrokerNotAvailable
-        | LeaderNotAvailable
-        | ReplicaNotAvailable
-        | NotLeaderForPartition
-        | NotEnoughReplicas
-        | NotEnoughReplicasAfterAppend
         | CoordinatorLoadInProgress
         | CoordinatorNotAvailable
         | NotCoordinator
-        | KafkaStorageError
         | ThrottlingQuotaExceeded
         | QueueFull
         | PurgeQueue
         | PurgeInflight
         | BrokerDestroy
-        | ISRInsufficient
         // The client's own books do not fit the broker's any more, which a new client mends.
         | Fatal
         | Fenced
@@ -57,6 +51,14 @@ pub(crate) fn cause(code: RDKafkaErrorCode) -> Cause {
         | InvalidProducerEpoch
         | InvalidProducerIdMapping
         | UnknownProducerId => Cause::Away,
+        RequestTimedOut
+        | LeaderNotAvailable
+        | ReplicaNotAvailable
+        | NotLeaderForPartition
+        | NotEnoughReplicas
+        | NotEnoughReplicasAfterAppend
+        | ISRInsufficient
+        | KafkaStorageError => Cause::Partition,
         Authentication
         | SaslAuthenticationFailed
         | UnsupportedSASLMechanism
@@ -79,6 +81,7 @@ pub(crate) fn of(code: RDKafkaErrorCode, topic: &str) -> PublishError {
     let text = format!("topic {topic}: {code}");
     match cause(code) {
         Cause::Away => PublishError::unavailable(text),
+        Cause::Partition => PublishError::unavailable(text).limited_to(Scope::Target),
         Cause::Refused => {
             let scope = if code == RDKafkaErrorCode::TopicAuthorizationFailed { Scope::Target } else { Scope::Broker };
             let text = format!("{text}; correct the credentials or what they may do");
@@ -97,12 +100,40 @@ pub(crate) fn of(code: RDKafkaErrorCode, topic: &str) -> PublishError {
     }
 }
 
+/// The publish error of a client that has given up, by the code and the text of its reason.
+pub(crate) fn fatal(code: RDKafkaErrorCode, reason: &str) -> PublishError {
+    let text = format!("the client has given up: {reason}");
+    match cause(code) {
+        Cause::Refused => PublishError::misconfigured(format!("{text}; correct the credentials or what they may do")),
+        // A new one begins anew.
+        _ => PublishError::unavailable(text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use RDKafkaErrorCode::*;
     use pillarbox_core::publisher::PublishErrorKind::{self, Misconfigured, Permanent, Temporary, Unavailable};
 
     use super::*;
+
+    #[test]
+    fn an_answer_about_a_partition_concerns_its_topic_alone() {
+        for code in [NotEnoughReplicas, NotEnoughReplicasAfterAppend, LeaderNotAvailable, KafkaStorageError] {
+            assert_eq!(of(code, "orders").scope(), Scope::Target, "{code:?}");
+        }
+        for code in [MessageTimedOut, BrokerTransportFailure, AllBrokersDown, PurgeQueue, QueueFull] {
+            assert_eq!(of(code, "orders").scope(), Scope::Broker, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn a_client_that_has_given_up_says_why() {
+        for (code, kind) in [(ClusterAuthorizationFailed, Misconfigured), (Fenced, Unavailable)] {
+            let error = fatal(code, "for a reason");
+            assert!(error.kind() == kind && error.to_string().contains("for a reason"), "{error}");
+        }
+    }
 
     #[test]
     fn each_error_says_whose_fault_it_is() {

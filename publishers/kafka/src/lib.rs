@@ -58,6 +58,8 @@ const KIND: &str = "kafka";
 pub struct KafkaPublisher {
     info: PublisherInfo,
     connection: Connection,
+    /// The client for messages that are sent alone, with the same properties.
+    alone: Connection,
     timeout: Duration,
 }
 
@@ -72,7 +74,8 @@ impl KafkaPublisher {
         let config = properties::of(&options, &address)?;
         Ok(Self {
             info: PublisherInfo::new(KIND, address.shown),
-            connection: Connection::new(config)?,
+            connection: Connection::new(config.clone())?,
+            alone: Connection::new(properties::one_by_one(config))?,
             timeout: options.timeout,
         })
     }
@@ -101,6 +104,6 @@ impl Publisher for KafkaPublisher {
     }
 
     async fn close(&self) {
-        self.connection.close().await;
+        tokio::join!(self.connection.close(), self.alone.close());
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn of(options: &KafkaOptions, address: &Address) -> Result<ClientConf
         ("allow.auto.create.topics", "false".to_owned()),
         // A call brings many messages at once: they are together without waiting for more.
         ("linger.ms", "1".to_owned()),
-        ("message.timeout.ms", options.timeout.as_millis().to_string()),
+        ("message.timeout.ms", message_timeout(options.timeout).as_millis().to_string()),
         // A broker that is silent for that long is connected to anew; longer than five minutes is not to be had.
         ("socket.timeout.ms", options.timeout.min(Duration::from_secs(300)).as_millis().to_string()),
         ("socket.connection.setup.timeout.ms", options.timeout.min(Duration::from_secs(10)).as_millis().to_string()),
@@ -98,6 +98,18 @@ pub(crate) fn of(options: &KafkaOptions, address: &Address) -> Result<ClientConf
     Ok(config)
 }
 
+/// The time after which the client gives a message up. It looks once in a second, and is to do so before the call ends: later it might
+/// still send the message, which is then published again.
+fn message_timeout(call: Duration) -> Duration {
+    call - (call / 4).min(Duration::from_millis(1500))
+}
+
+/// The same for a client whose requests hold one message each, whoever else uses it.
+pub(crate) fn one_by_one(mut config: ClientConfig) -> ClientConfig {
+    config.set("batch.num.messages", "1");
+    config
+}
+
 #[cfg(test)]
 mod tests {
     use rdkafka::producer::BaseProducer;
@@ -119,7 +131,7 @@ mod tests {
             ("acks", "all"),
             ("enable.idempotence", "true"),
             ("allow.auto.create.topics", "false"),
-            ("message.timeout.ms", "10000"),
+            ("message.timeout.ms", "8500"),
             ("compression.type", "gzip"),
             ("security.protocol", "sasl_plaintext"),
         ] {
@@ -133,13 +145,26 @@ mod tests {
         let error = self::config(|o| o.ca_file = None).map(|_| ());
         assert_eq!(error, Ok(()));
     }
+
+    #[test]
+    fn a_client_that_sends_one_by_one_is_the_same_but_for_that() {
+        let several = |o: &mut KafkaOptions| drop(o.properties.insert("batch.num.messages".into(), "500".into()));
+        let config = config(several).expect("properties");
+        let alone = one_by_one(config.clone());
+        let mut others = config.config_map();
+        assert_eq!(others.insert("batch.num.messages", "1"), Some("500"));
+        assert_eq!(alone.config_map(), others);
+    }
+
     #[test]
     fn a_client_can_be_made_with_every_limit_of_time_that_is_allowed() {
-        for limit in [*TIMEOUT.start(), Duration::from_secs(301), *TIMEOUT.end()] {
+        for (limit, of_message) in
+            [(*TIMEOUT.start(), "750"), (Duration::from_secs(301), "299500"), (*TIMEOUT.end(), "898500")]
+        {
             let config = config(|o| o.timeout = limit).expect("properties");
             let made: Result<BaseProducer, _> = config.create();
             assert!(made.is_ok(), "{limit:?}: {:?}", made.err());
-            assert_eq!(config.get("message.timeout.ms"), Some(&*limit.as_millis().to_string()));
+            assert_eq!(config.get("message.timeout.ms"), Some(of_message));
         }
     }
 }

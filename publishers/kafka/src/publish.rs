@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pillarbox_core::publisher::{Message, PublishError, Receipt, header};
+use pillarbox_core::publisher::{Message, PublishError, PublishErrorKind, Receipt, Scope, header};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer as _, PurgeConfig};
-use rdkafka::types::RDKafkaErrorCode;
+use rdkafka::types::RDKafkaErrorCode::{self, Fatal, MessageTimedOut, PurgeInflight, PurgeQueue};
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::connect::{self, Client};
 use crate::error::{self, Cause};
-use crate::trouble::{Report, Trouble, code};
+use crate::trouble::{GRACE, Health, Report, Trouble, code};
 use crate::{KIND, KafkaPublisher, topic};
 
 /// The time to wait for room in the client's queue before looking again.
@@ -23,58 +23,78 @@ const CONTENT_TYPE: &str = "content-type";
 /// A message on its way.
 type Waiting = oneshot::Receiver<Report>;
 
+/// A receipt that may not be the last word.
+type Outcome = Result<Option<String>, Failure>;
+
 impl KafkaPublisher {
     pub(crate) async fn publish_all(&self, messages: Vec<Message>) -> Vec<Receipt> {
-        let client = match self.connection.client() {
-            Ok(client) => client,
+        let deadline = Instant::now() + self.timeout;
+        let mut call = match self.connection.client() {
+            Ok(client) => Call::new(client, deadline),
             Err(error) => return vec![Err(error); messages.len()],
-        };
-        let mut call = Call {
-            deadline: Instant::now() + self.timeout,
-            troubles: client.context().troubles(),
-            refused: None,
-            client,
         };
         let mut sent = Vec::with_capacity(messages.len());
         for message in &messages {
             sent.push(call.enqueue(message).await);
         }
-        let mut receipts = Vec::with_capacity(messages.len());
+        let mut outcomes = Vec::with_capacity(messages.len());
         for (message, waiting) in messages.iter().zip(sent) {
-            let receipt = match waiting {
+            let outcome = match waiting {
                 Ok(waiting) => call.report(message, waiting).await,
-                Err(error) => Err(error),
+                Err(error) => Err(error.into()),
             };
-            receipts.push(receipt);
+            outcomes.push(outcome);
         }
-        call.send_alone(&messages, &mut receipts).await;
-        if receipts.iter().any(|receipt| matches!(receipt, Err(failure) if failure.unfinished)) {
+        call.call_back();
+        if outcomes.iter().any(is_in_company) {
+            self.send_alone(&messages, &mut outcomes, deadline).await;
+        }
+        outcomes.into_iter().map(|outcome| outcome.map_err(|failure| failure.error)).collect()
+    }
+
+    /// A broker refuses a batch that is too large, or has a message that it never takes, as one, so each of its messages may be innocent. Each is
+    /// sent alone, in their order, and only then it is its own fault. The client that batches would put them together with those of other
+    /// calls, so another one sends them.
+    async fn send_alone(&self, messages: &[Message], outcomes: &mut [Outcome], deadline: Instant) {
+        let mut call = self.alone.client().map(|client| Call::new(client, deadline));
+        for (message, outcome) in messages.iter().zip(outcomes).filter(|(_, outcome)| is_in_company(outcome)) {
+            *outcome = match &mut call {
+                Ok(call) => call.send(message).await,
+                Err(error) => Err(error.clone().into()),
+            };
+        }
+        if let Ok(call) = call {
             call.call_back();
         }
-        receipts.into_iter().map(|receipt| receipt.map_err(|failure| failure.error)).collect()
     }
 }
 
-/// The error of a message that was not confirmed, possibly only because of the others in its call.
+/// The error of a message that was not confirmed, possibly only because of others in its batch.
 struct Failure {
     error: PublishError,
     in_company: bool,
-    unfinished: bool,
 }
 
 impl From<PublishError> for Failure {
     fn from(error: PublishError) -> Self {
-        Self { error, in_company: false, unfinished: false }
+        Self { error, in_company: false }
     }
+}
+
+fn is_in_company(outcome: &Outcome) -> bool {
+    matches!(outcome, Err(failure) if failure.in_company)
 }
 
 struct Call {
     client: Arc<Client>,
+    began: Instant,
     deadline: Instant,
     /// The client's complaints since the call began.
-    troubles: watch::Receiver<Option<Trouble>>,
-    /// That the brokers refuse, and waiting does not help.
-    refused: Option<PublishError>,
+    health: watch::Receiver<Health>,
+    /// The time at which a broker was heard to refuse, unless a message was delivered since.
+    refused: Option<Instant>,
+    /// True if a message was given up before its report came.
+    has_given_up: bool,
 }
 
 /// If the call is the last to have the client, ending it is left to a thread that may wait.
@@ -87,8 +107,13 @@ impl Drop for Call {
 }
 
 impl Call {
+    fn new(client: Arc<Client>, deadline: Instant) -> Self {
+        let (began, health) = (Instant::now(), client.context().health());
+        Self { client, began, deadline, health, refused: None, has_given_up: false }
+    }
+
     /// Hands a message to the client; waits where its queue is full.
-    async fn enqueue(&self, message: &Message) -> Result<Waiting, Failure> {
+    async fn enqueue(&self, message: &Message) -> Result<Waiting, PublishError> {
         topic::accept(&message.target)?;
         let (sender, waiting) = oneshot::channel();
         let mut record = BaseRecord::with_opaque_to(&message.target, Box::new(sender))
@@ -102,79 +127,109 @@ impl Call {
                 Ok(()) => return Ok(waiting),
                 Err((failure, same)) if code(&failure) == RDKafkaErrorCode::QueueFull => {
                     if Instant::now() + ROOM >= self.deadline {
-                        return Err(error::of(RDKafkaErrorCode::QueueFull, &message.target).into());
+                        return Err(error::of(RDKafkaErrorCode::QueueFull, &message.target));
                     }
                     record = same;
                     sleep(ROOM).await;
                 }
-                Err((failure, _)) => return Err(error::of(code(&failure), &message.target).into()),
+                Err((failure, _)) => return Err(self.error(message, code(&failure))),
             }
         }
     }
 
-    async fn report(&mut self, message: &Message, mut waiting: Waiting) -> Result<Option<String>, Failure> {
+    async fn report(&mut self, message: &Message, mut waiting: Waiting) -> Outcome {
         loop {
-            if let Some(error) = &self.refused {
-                return match waiting.try_recv() {
-                    Ok(report) => report.map_err(|code| self.failure(message, code)),
-                    Err(_) => Err(Failure { unfinished: true, ..error.clone().into() }),
-                };
-            }
+            let limit = self.limit();
             tokio::select! {
                 // A report that is there counts, whatever else is.
                 biased;
-                report = timeout_at(self.deadline, &mut waiting) => return match report {
-                    Ok(Ok(report)) => report.map_err(|code| self.failure(message, code)),
-                    Ok(Err(_)) => Err(PublishError::unavailable("the publisher was closed").into()),
-                    Err(_) => Err(Failure { unfinished: true, ..self.out_of_time().into() }),
+                report = &mut waiting => return match report {
+                    Ok(report) => report.map_err(|code| self.failure(message, code)),
+                    Err(_) => Err(PublishError::unavailable("the publisher was closed").into()),
                 },
-                // The client goes on trying, and would say nothing until the limit.
-                Ok(()) = self.troubles.changed() => self.refused = self.refusal(),
+                // The client goes on trying, and would say nothing until the deadline.
+                Ok(()) = self.health.changed() => self.listen(),
+                () = sleep_until(limit) => {
+                    // A delivery may have moved it.
+                    if Instant::now() >= self.limit() {
+                        self.has_given_up = true;
+                        return Err(self.out_of_time().into());
+                    }
+                }
             }
+        }
+    }
+
+    /// Sends a message to which a broker has objected when it was one of several.
+    async fn send(&mut self, message: &Message) -> Outcome {
+        let outcome = if Instant::now() >= self.deadline {
+            // Handed over now, it would be sent, and published again.
+            Err(self.out_of_time().into())
+        } else {
+            match self.enqueue(message).await {
+                Ok(waiting) => self.report(message, waiting).await,
+                Err(error) => Err(error.into()),
+            }
+        };
+        outcome.map_err(|failure| match (failure.error.kind(), failure.error.scope()) {
+            // The broker that objected is there.
+            (PublishErrorKind::Unavailable, Scope::Broker) => failure.error.limited_to(Scope::Target).into(),
+            _ => failure,
+        })
+    }
+
+    /// Takes note of a complaint, or of its end.
+    fn listen(&mut self) {
+        let refuses = self.health.borrow().refusal().is_some();
+        self.refused = refuses.then(|| self.refused.unwrap_or_else(Instant::now));
+    }
+
+    /// The end of waiting for reports. A broker that refuses ends it early, unless another one takes messages.
+    fn limit(&self) -> Instant {
+        match self.refused {
+            Some(refused) => self.deadline.min(self.health.borrow().delivered.unwrap_or(refused).max(refused) + GRACE),
+            None => self.deadline,
         }
     }
 
     fn failure(&self, message: &Message, code: RDKafkaErrorCode) -> Failure {
-        let error = match (error::cause(code), self.refusal()) {
-            (Cause::Away, Some(refusal)) => refusal,
-            _ => error::of(code, &message.target),
-        };
         Failure {
-            error,
+            error: self.error(message, code),
             in_company: matches!(error::cause(code), Cause::TooLarge | Cause::Neighbour | Cause::Message),
-            unfinished: false,
         }
     }
 
-    fn refusal(&self) -> Option<PublishError> {
-        self.troubles.borrow().as_ref().filter(|trouble| trouble.is_a_refusal()).map(Trouble::error)
+    fn error(&self, message: &Message, code: RDKafkaErrorCode) -> PublishError {
+        let given_up = || self.client.client().fatal_error().map(|(code, reason)| error::fatal(code, &reason));
+        let error = match code {
+            PurgeQueue | PurgeInflight | Fatal => given_up(),
+            MessageTimedOut => Some(self.out_of_time()),
+            _ => None,
+        };
+        let refusal = || self.health.borrow().refusal().filter(|_| error::cause(code) == Cause::Away);
+        error.or_else(refusal).unwrap_or_else(|| error::of(code, &message.target))
     }
 
+    /// The error of a message without a report. Where others were delivered meanwhile, its topic alone is in trouble.
     fn out_of_time(&self) -> PublishError {
-        let heard = self.troubles.borrow().as_ref().map(Trouble::error);
-        heard.unwrap_or_else(|| PublishError::unavailable("was not confirmed in time"))
-    }
-
-    /// A broker refuses a batch that is too large, or has a message that it never takes, as one, so each of its messages may be innocent. Each is
-    /// sent alone, in their order, and only then it is its own fault.
-    async fn send_alone(&mut self, messages: &[Message], receipts: &mut [Result<Option<String>, Failure>]) {
-        if messages.len() < 2 {
-            return;
-        }
-        for (message, receipt) in messages.iter().zip(receipts) {
-            if matches!(receipt, Err(failure) if failure.in_company) {
-                *receipt = match self.enqueue(message).await {
-                    Ok(waiting) => self.report(message, waiting).await,
-                    Err(failure) => Err(failure),
-                };
-            }
+        let health = self.health.borrow();
+        let unheard = || PublishError::unavailable("was not confirmed in time");
+        let error = health.trouble.as_ref().map_or_else(unheard, Trouble::error);
+        let others_are = health.delivered.is_some_and(|last| last >= self.began);
+        match error.kind() {
+            PublishErrorKind::Unavailable if others_are => error.limited_to(Scope::Target),
+            _ => error,
         }
     }
 
-    /// Calls back the messages that still wait in the client's queue: their caller publishes them again, and they would arrive twice.
-    /// Other calls lose their waiting messages too, and are told so. A message that was sent already cannot be called back.
+    /// Calls back the messages that still wait in the client's queue: their caller publishes them again, and they would arrive twice. Other
+    /// calls lose their waiting messages too, and are told so. So it is only done where nothing was delivered for a while; else the client
+    /// gives them up by itself. A message that was sent already cannot be called back.
     fn call_back(&self) {
-        self.client.purge(PurgeConfig::default().queue().non_blocking());
+        let is_quiet = self.health.borrow().delivered.is_none_or(|last| last + GRACE <= Instant::now());
+        if self.has_given_up && is_quiet {
+            self.client.purge(PurgeConfig::default().queue().non_blocking());
+        }
     }
 }
 

@@ -20,6 +20,9 @@ use crate::target::Targets;
 /// that meets their closing it fails.
 const IDLE: Duration = Duration::from_secs(30);
 
+/// The longest time for making a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+
 pub(crate) fn client(options: &WebhookOptions) -> Result<Client, ConfigError> {
     Client::builder()
         .tls_backend_preconfigured(tls(options)?)
@@ -29,7 +32,8 @@ pub(crate) fn client(options: &WebhookOptions) -> Result<Client, ConfigError> {
         .no_proxy()
         .referer(false)
         .user_agent(concat!("pillarbox/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(options.timeout)
+        // Before the call ends, so that a host which drops packets is told from an endpoint that is slow.
+        .connect_timeout(CONNECT.min(options.timeout / 2))
         .pool_max_idle_per_host(options.concurrency)
         .pool_idle_timeout(IDLE)
         .tcp_nodelay(true)

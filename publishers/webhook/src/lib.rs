@@ -4,7 +4,7 @@
 //! # What is guaranteed
 //! A message is confirmed when its endpoint has answered with a status of 200 to 299, never before. One whose answer was lost is
 //! sent again: receivers deduplicate by `webhook-id`, which is the event's id, or by the header `event-id`. Messages of one key
-//! are sent one after the other, each after the answer to the one before; behind one that was not taken, those of its key wait.
+//! are sent one after the other, each after the answer to the one before; behind one that was not taken and may be later, those of its key wait.
 //!
 //! # Targets
 //! A target is an absolute URL, or, with the option `url`, a path below that. With the option, nothing is sent to any other

@@ -34,7 +34,7 @@ pub struct WebhookOptions {
     pub secrets_by_tenant: Option<BTreeMap<String, Vec<Secret>>>,
     /// The number of requests of one call that are under way at once, 1 to 1024. Default: 16.
     pub concurrency: usize,
-    /// The limit of one call, of the time to connect included. Default: 10 s.
+    /// The limit of one call. A connection may take half of it, 5 s at most. Default: 10 s.
     #[serde(deserialize_with = "timeout::read")]
     pub timeout: Duration,
     /// Allows `http://` to lead to another machine. Default: no.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::{StreamExt as _, stream};
-use pillarbox_core::publisher::{Message, PublishError, Receipt, Scope};
+use pillarbox_core::publisher::{Message, PublishError, PublishErrorKind, Receipt, Scope};
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderValue};
 use reqwest::{Method, Request};
 use tokio::sync::Semaphore;
@@ -38,7 +38,7 @@ impl WebhookPublisher {
         sent.into_iter().map(|(_, receipt)| receipt).collect()
     }
 
-    /// Sends the messages of a key until one is not taken.
+    /// Sends the messages of a key until one is not taken that may be later.
     async fn send_in_order(&self, lane: Vec<(usize, Message)>, call: &Call, room: &Semaphore) -> Vec<(usize, Receipt)> {
         // It is never closed.
         let _room = room.acquire().await.ok();
@@ -50,7 +50,9 @@ impl WebhookPublisher {
                 Some((failed, error)) => Err(held_back(error, *failed == target)),
                 None => self.send(message, call).await,
             };
-            if let (None, Err(error)) = (&behind, &receipt) {
+            if let (None, Err(error)) = (&behind, &receipt)
+                && error.kind() != PublishErrorKind::Permanent
+            {
                 behind = Some((target, error.clone()));
             }
             receipts.push((index, receipt));
@@ -166,9 +168,6 @@ fn by_server(messages: Vec<Message>, server: impl Fn(&Message) -> Option<String>
 /// target only.
 fn held_back(failed: &PublishError, same_target: bool) -> PublishError {
     let text = format!("not sent, since an earlier message of its key was not taken: {failed}");
-    if !failed.blames_the_destination() {
-        return PublishError::temporary(text).limited_to(Scope::Message);
-    }
     let error = PublishError::unavailable(text).limited_to(Scope::Message);
     match failed.delay().filter(|_| same_target) {
         Some(delay) => error.retry_after(delay),
@@ -181,7 +180,7 @@ mod tests {
     use std::time::Duration;
 
     use pillarbox_core::event::EventId;
-    use pillarbox_core::publisher::PublishErrorKind::{Temporary, Unavailable};
+    use pillarbox_core::publisher::PublishErrorKind::Unavailable;
 
     use super::*;
 
@@ -212,15 +211,15 @@ mod tests {
     fn what_is_held_back_is_blamed_for_nothing_that_the_destination_did() {
         let pause = Duration::from_secs(3);
         let busy = || PublishError::unavailable("x").retry_after(pause);
-        for (failed, same, kind, delay) in [
-            (busy(), true, Unavailable, Some(pause)),
-            (busy(), false, Unavailable, None),
-            (PublishError::misconfigured("x"), true, Unavailable, None),
-            (PublishError::temporary("x"), true, Temporary, None),
-            (PublishError::permanent("x"), true, Temporary, None),
+        for (failed, same, delay) in [
+            (busy(), true, Some(pause)),
+            (busy(), false, None),
+            (PublishError::misconfigured("x"), true, None),
+            (PublishError::temporary("x"), true, None),
         ] {
             let error = held_back(&failed, same);
-            assert_eq!((error.kind(), error.delay(), error.scope()), (kind, delay, Scope::Message), "{failed:?}");
+            let found = (error.kind(), error.delay(), error.scope());
+            assert_eq!(found, (Unavailable, delay, Scope::Message), "{failed:?}");
         }
     }
 }

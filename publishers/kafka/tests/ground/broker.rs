@@ -2,12 +2,14 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test's helpers fail as the test does")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{Cluster, PARTITIONS, Way, read_partitions};
+use crate::support::{Cluster, NarrowWay, PARTITIONS, Way, read_partitions};
+use futures_util::future::join_all;
 use pillarbox_core::examine::{Checked, Judgement};
 use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Permanent, Unavailable};
-use pillarbox_core::publisher::{Message, Publisher as _, Receipt};
+use pillarbox_core::publisher::{Message, Publisher as _, Receipt, Scope};
 use pillarbox_kafka::{KafkaOptions, KafkaPublisher};
 use pillarbox_testkit::publishers::{Link as _, Load, load_through, message, messages};
 use rdkafka::ClientConfig;
@@ -129,6 +131,40 @@ async fn a_batch_that_is_too_large_condemns_no_small_message() {
     assert_eq!(cluster.arrived(&topic, 4).await.expect("reads").len(), 4);
 }
 
+/// The client gathers the messages of all calls, so those that are sent alone would meet one another there.
+#[tokio::test]
+async fn what_is_sent_alone_meets_no_message_of_another_call() {
+    let cluster = Arc::new(Cluster::start());
+    let way = NarrowWay::to(Arc::clone(&cluster)).await.expect("a way");
+    let (publisher, topic) = (publisher(way.url(), |_| ()), cluster.topic());
+    let calls = [5, 1].repeat(8);
+    let calls = calls.into_iter().map(|count| publisher.publish((0..count).map(|_| keyed(&topic, "key")).collect()));
+    let receipts = join_all(calls).await.concat();
+    assert_eq!(kinds(&receipts), [None; 48], "{receipts:?}");
+    assert_eq!(cluster.arrived(&topic, 48).await.expect("reads").len(), 48);
+}
+
+#[tokio::test]
+async fn a_topic_that_takes_nothing_concerns_no_other_that_does() {
+    let cluster = Cluster::start();
+    let (ill, well) = (cluster.topic(), cluster.topic());
+    for partition in 0..PARTITIONS {
+        cluster.mock().partition_leader(&ill, partition, None).expect("has no leader");
+    }
+    let publisher = || publisher(cluster.url(), |options| options.timeout = Duration::from_secs(3));
+    let state = |receipt: &Receipt| receipt.as_ref().err().map(|error| (error.kind(), error.scope()));
+    let of_topic = Some((Unavailable, Scope::Target));
+    let receipts = publisher().publish(vec![message(&ill), message(&well)]).await;
+    assert_eq!(receipts.iter().map(state).collect::<Vec<_>>(), [of_topic, None]);
+    let several = publisher();
+    let calls = [&ill, &well].map(|topic| several.publish(vec![message(topic)]));
+    assert_eq!(join_all(calls).await.concat().iter().map(state).collect::<Vec<_>>(), [of_topic, None]);
+    let receipts = publisher().publish(vec![message(&ill)]).await;
+    let of_broker = Some((Unavailable, Scope::Broker));
+    assert_eq!(receipts.iter().map(state).collect::<Vec<_>>(), [of_broker], "nothing shows that the broker is well");
+    assert_eq!(cluster.arrived(&well, 2).await.expect("reads").len(), 2);
+}
+
 #[tokio::test]
 async fn a_refusal_is_a_matter_of_configuration() {
     let cluster = Cluster::start();
@@ -191,14 +227,20 @@ async fn a_topic_with_one_replica_is_found() {
 #[tokio::test]
 async fn a_client_that_has_given_up_is_replaced() {
     let cluster = Cluster::start();
-    let (publisher, topic) =
-        (publisher(cluster.url(), |options| options.timeout = Duration::from_secs(3)), cluster.topic());
-    let fatal = RDKafkaRespErr::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
-    cluster.mock().request_errors(RDKafkaApiKey::InitProducerId, &[fatal]);
-    let receipts = publisher.publish(vec![message(&topic)]).await;
-    assert!(kinds(&receipts) == [Some(Misconfigured)] || kinds(&receipts) == [Some(Unavailable)], "{receipts:?}");
-    let receipts = publisher.publish(vec![message(&topic)]).await;
-    assert_eq!(kinds(&receipts), [None], "{receipts:?}");
+    let topic = cluster.topic();
+    for (fatal, kind, reason) in [
+        (RDKafkaRespErr::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, Misconfigured, "authorization"),
+        (RDKafkaRespErr::RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH, Unavailable, "fenced"),
+    ] {
+        let publisher = publisher(cluster.url(), |options| options.timeout = Duration::from_secs(3));
+        cluster.mock().request_errors(RDKafkaApiKey::InitProducerId, &[fatal]);
+        let receipts = publisher.publish(vec![message(&topic)]).await;
+        assert_eq!(kinds(&receipts), [Some(kind)], "{receipts:?}");
+        let text = receipts[0].as_ref().expect_err("given up").to_string();
+        assert!(text.contains(reason), "{text}");
+        let receipts = publisher.publish(vec![message(&topic)]).await;
+        assert_eq!(kinds(&receipts), [None], "{receipts:?}");
+    }
 }
 
 #[tokio::test]

@@ -85,6 +85,27 @@ async fn a_broker_is_trusted_by_its_authority_and_name() {
     assert_eq!(cluster.arrived(&topic, 50).await.expect("reads").len(), 50, "nothing more has arrived");
 }
 
+/// Certificates that are replaced on one broker after the other may break one of them.
+#[tokio::test]
+async fn a_broker_that_is_not_trusted_fails_nothing_that_another_takes() {
+    let cluster = Cluster::start();
+    let topic = cluster.topic();
+    let (authority, trusted) = way(cluster.address, "127.0.0.1").await;
+    let (_other, broken) = way(cluster.address, "127.0.0.1").await;
+    // The client begins with either of them.
+    for calls in 1..=8 {
+        let mut options =
+            KafkaOptions::new(format!("kafkas://127.0.0.1:{},127.0.0.1:{}", broken.port(), trusted.port()));
+        options.ca_file = Some(authority.path().to_owned());
+        let publisher = KafkaPublisher::new(options).expect("options");
+        publisher.check(std::slice::from_ref(&topic)).await.expect("one of them answers");
+        let receipts = publisher.publish(messages(&topic, 50)).await;
+        assert!(receipts.iter().all(Result::is_ok), "{receipts:?}");
+        assert_eq!(cluster.arrived(&topic, 50 * calls).await.expect("reads").len(), 50 * calls);
+    }
+    assert!(broken.accepted() > 0);
+}
+
 /// A broker without TLS hangs up on whoever greets it with TLS.
 #[tokio::test]
 async fn a_broker_without_tls_is_not_spoken_to() {

@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
 #![allow(dead_code, unused_imports, reason = "each test target uses a part of it")]
 
+mod narrow;
 mod way;
 
 use std::collections::HashMap;
@@ -22,6 +23,7 @@ use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
 use tokio::time::Instant;
 
+pub(crate) use narrow::NarrowWay;
 pub(crate) use way::{Door, Way};
 
 /// Partitions of each topic.

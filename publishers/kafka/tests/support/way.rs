@@ -110,7 +110,7 @@ async fn carry(client: impl AsyncRead + AsyncWrite, broker: SocketAddr, shown: u
 }
 
 /// A host is followed by its port, of four bytes.
-fn rename(frame: &mut [u8], from: u16, to: u16) {
+pub(super) fn rename(frame: &mut [u8], from: u16, to: u16) {
     const HOST: &[u8] = b"127.0.0.1";
     let whole = HOST.len() + 4;
     for start in 0..frame.len().saturating_sub(whole - 1) {

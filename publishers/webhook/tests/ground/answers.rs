@@ -215,7 +215,8 @@ async fn a_key_stays_in_order_and_waits_behind_a_failure() {
             continue;
         }
         let error = receipt.as_ref().expect_err("behind the failure");
-        assert_eq!(error.kind(), Temporary);
+        let expected = if index == 150 { Temporary } else { Unavailable };
+        assert_eq!(error.kind(), expected, "what is not sent counts no attempt");
         if index > 150 {
             held_back += 1;
             assert!(error.to_string().starts_with("not sent, since an earlier message of its key"), "{error}");
@@ -231,6 +232,16 @@ async fn a_key_stays_in_order_and_waits_behind_a_failure() {
         let ids: Vec<_> = ids.filter(|id| *id < 1000 && id % 3 == key).collect();
         assert!(ids.is_sorted(), "{ids:?}");
     }
+}
+
+#[tokio::test]
+async fn a_key_goes_on_behind_a_message_that_is_never_taken() {
+    let endpoint = Endpoint::start().await;
+    let paths = ["/status/400", "/ok", "/status/413", "/ok"];
+    let messages = paths.iter().enumerate().map(|(n, path)| keyed(endpoint.url(path), n, "k")).collect();
+    let receipts = publisher().publish(messages).await;
+    let kinds: Vec<_> = receipts.iter().map(|receipt| receipt.as_ref().err().map(|error| error.kind())).collect();
+    assert_eq!(kinds, [Some(Permanent), None, Some(Permanent), None]);
 }
 
 #[tokio::test]

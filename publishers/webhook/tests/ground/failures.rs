@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use crate::support::{Endpoint, Raw, message, options, publisher, raw};
 use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Unavailable};
-use pillarbox_core::publisher::{Message, Publisher as _};
+use pillarbox_core::publisher::{Message, Publisher as _, Scope};
 use pillarbox_testkit::publishers::{Link as _, Load, Proxy, load_through};
 use pillarbox_webhook::{WebhookOptions, WebhookPublisher};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, sleep};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 fn many(target: &str, count: usize) -> Vec<Message> {
@@ -79,6 +79,37 @@ async fn a_silent_endpoint_is_waited_for_no_longer_than_the_limit() {
     let receipts = publisher.publish(many(&format!("https://{address}/x"), 3)).await;
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     assert!(receipts.into_iter().all(|receipt| receipt.is_err_and(|error| error.kind() == Unavailable)));
+}
+
+/// A listener whose queue is full, so that the packets of further connections are dropped.
+async fn full() -> (TcpListener, Vec<TcpStream>) {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let listener = socket.listen(1).expect("listens");
+    let address = listener.local_addr().expect("an address");
+    let mut queue = Vec::new();
+    while let Ok(connected) = timeout(Duration::from_millis(200), TcpStream::connect(address)).await {
+        queue.push(connected.expect("connects"));
+        assert!(queue.len() < 100, "the queue has no end");
+    }
+    (listener, queue)
+}
+
+#[tokio::test]
+async fn a_host_that_drops_packets_is_a_server_in_trouble() {
+    let (listener, _queue) = full().await;
+    let target = format!("http://{}/x", listener.local_addr().expect("an address"));
+    let mut options = options();
+    options.timeout = Duration::from_secs(1);
+    let publisher = WebhookPublisher::new(options).expect("options");
+    let began = Instant::now();
+    for receipt in publisher.publish(many(&target, 40)).await {
+        let error = receipt.expect_err("nobody is connected to");
+        assert_eq!((error.kind(), error.scope()), (Unavailable, Scope::Server), "{error}");
+        assert!(error.to_string().contains("cannot be connected to"), "{error}");
+    }
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(publisher.check(&[target]).await.expect_err("nobody is connected to").kind(), Unavailable);
 }
 
 #[tokio::test]
