@@ -24,6 +24,7 @@ impl Finish<Rusqlite> for Transaction<'_> {
     type Error = Error;
     type Inner = Self;
     const IS_ONLY_BORROWED: bool = true;
+    const COMMIT_IS_FINAL: bool = true;
 
     fn inner(&self) -> &Self {
         self

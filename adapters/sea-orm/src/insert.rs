@@ -76,11 +76,8 @@ fn dialect(transaction: &DatabaseTransaction) -> Dialect {
 /// soon as it is set. What is sent next would commit by itself.
 const STILL_OPEN_MYSQL: &str = "SAVEPOINT pillarbox; RELEASE SAVEPOINT pillarbox";
 
-/// Commits, with that before it, and begins another transaction.
-pub(crate) const COMMIT_MYSQL: &str = "SAVEPOINT pillarbox; RELEASE SAVEPOINT pillarbox; COMMIT AND CHAIN";
-
 /// Fails where no transaction is open: what is sent next would commit by itself, without the business rows. PostgreSQL ends none by itself.
-async fn ensure_open(transaction: &DatabaseTransaction) -> Result<(), DbErr> {
+pub(crate) async fn ensure_open(transaction: &DatabaseTransaction) -> Result<(), DbErr> {
     match transaction.get_database_backend() {
         DbBackend::MySql => transaction.execute_unprepared(STILL_OPEN_MYSQL).await.map(drop),
         DbBackend::Sqlite if !is_open_sqlite(transaction).await? => {

@@ -38,7 +38,8 @@
 //! some tens of milliseconds, since nothing tells it apart from a transaction of its own.
 //!
 //! End nested transactions before you commit: where one is open, SeaORM's own commit ends that one alone, and says that it has committed. The commit of a
-//! guard, and that of `Outbox::commit`, is an error then, which says what was committed.
+//! guard is an error then, which says what was committed. `Outbox::commit` commits as SeaORM does, a nested transaction as well, and has the rows looked
+//! up before they are delivered from memory.
 //!
 //! A connection is no place to write events, and does not type-check:
 //!
@@ -62,6 +63,8 @@ mod array;
 mod begin;
 mod insert;
 
+pub use begin::OutermostTransaction;
+
 /// The transaction that a handler [works in](pillarbox_core::handle::in_transaction), of a
 /// [`DatabaseConnection`](sea_orm::DatabaseConnection).
 ///
@@ -81,7 +84,7 @@ mod insert;
 /// let outbox = Outbox::single_node(store).handle_type("payment.received", in_transaction(db, book));
 /// # }
 /// ```
-pub type SeaOrmTx = pillarbox_core::handle::HandlerTransaction<sea_orm::DatabaseTransaction, SeaOrm>;
+pub type SeaOrmTx = pillarbox_core::handle::HandlerTransaction<OutermostTransaction, SeaOrm>;
 
 /// The marker that brings SeaORM's transactions and Pillarbox's traits together; it is always inferred.
 #[derive(Debug, Clone, Copy)]

@@ -12,6 +12,7 @@ use sqlx::{
 
 use crate::Sqlx;
 use crate::binds::{row_ids, unsupported};
+use crate::transaction::ensure_outermost;
 
 /// Fails where no transaction is open: a savepoint is gone then as soon as it is set.
 ///
@@ -91,6 +92,7 @@ impl Finish<Sqlx> for MySqlTransaction<'_> {
     type Error = sqlx::Error;
     type Inner = MySqlConnection;
     const IS_ONLY_BORROWED: bool = true;
+    const COMMIT_IS_FINAL: bool = true;
 
     fn inner(&self) -> &MySqlConnection {
         self
@@ -102,6 +104,7 @@ impl Finish<Sqlx> for MySqlTransaction<'_> {
 
     /// The probe shares its round trip with the statement that fails if the server has already rolled the transaction back.
     async fn commit_verified(mut self, probe: &Probe) -> Result<Vec<RowId>, sqlx::Error> {
+        ensure_outermost::<MySql>(&self)?;
         let found = match &probe.sql {
             None => self.execute(sqlx::raw_sql(STILL_OPEN)).await.map(|_| Vec::new())?,
             Some(sql) => {

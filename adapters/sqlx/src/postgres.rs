@@ -8,6 +8,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool, 
 
 use crate::Sqlx;
 use crate::binds::{row_ids, unsupported};
+use crate::transaction::ensure_outermost;
 
 #[diagnostic::do_not_recommend]
 impl Connection<Sqlx> for PgConnection {
@@ -69,6 +70,7 @@ impl Finish<Sqlx> for PgTransaction<'_> {
     type Error = sqlx::Error;
     type Inner = PgConnection;
     const IS_ONLY_BORROWED: bool = true;
+    const COMMIT_IS_FINAL: bool = true;
 
     fn inner(&self) -> &PgConnection {
         self
@@ -82,6 +84,7 @@ impl Finish<Sqlx> for PgTransaction<'_> {
     /// fails in such a transaction, so one is tried first; `SAVEPOINT` fails as well where somebody has ended the transaction
     /// by a statement of their own. The probe shares its round trip, and is planned for the table as it is now.
     async fn commit_verified(mut self, probe: &Probe) -> Result<Vec<RowId>, sqlx::Error> {
+        ensure_outermost::<Postgres>(&self)?;
         let found = match &probe.sql {
             None => self.execute("SAVEPOINT pillarbox").await.map(|_| Vec::new())?,
             Some(sql) => {

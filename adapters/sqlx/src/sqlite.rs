@@ -6,12 +6,14 @@ use pillarbox_core::write::{Begin, Bind, Command, Connection, Dialect, Finish, I
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{
-    AssertSqlSafe, Connection as _, Executor as _, Row as _, Sqlite, SqliteConnection, SqlitePool, SqliteTransaction,
+    AssertSqlSafe, Connection as _, Executor as _, Row as _, SqlSafeStr as _, Sqlite, SqliteConnection, SqlitePool,
+    SqliteTransaction,
 };
 use tokio::time::{Instant, sleep};
 
 use crate::Sqlx;
 use crate::binds::{row_ids, unsupported};
+use crate::transaction::ensure_outermost;
 
 #[diagnostic::do_not_recommend]
 impl Connection<Sqlx> for SqliteConnection {
@@ -89,6 +91,7 @@ impl Finish<Sqlx> for SqliteTransaction<'_> {
     type Error = sqlx::Error;
     type Inner = SqliteConnection;
     const IS_ONLY_BORROWED: bool = true;
+    const COMMIT_IS_FINAL: bool = true;
 
     fn inner(&self) -> &SqliteConnection {
         self
@@ -108,6 +111,7 @@ impl Finish<Sqlx> for SqliteTransaction<'_> {
                 "the transaction is not open any more; nothing was committed".to_owned(),
             ));
         }
+        ensure_outermost::<Sqlite>(&self)?;
         let found = match &probe.sql {
             None => Vec::new(),
             Some(sql) => row_ids(&self.fetch_all(sqlx::raw_sql(AssertSqlSafe(sql.clone()))).await?)?,
@@ -130,13 +134,21 @@ impl Finish<Sqlx> for SqliteTransaction<'_> {
 /// `acquire_timeout`. SQLite's own busy handler sleeps up to 100 ms at a time and starves beside a busy writer, so give
 /// the pool's connections a `busy_timeout` of few milliseconds if other processes write a lot.
 ///
+/// A connection whose transaction SQLite itself has ended, as with a full disk, is closed: sqlx counts that transaction for ever, and would begin no
+/// other one.
+///
 /// # Errors
 /// sqlx's; `SQLITE_BUSY` when the lock could not be had in time.
 pub async fn begin_immediate(pool: &SqlitePool) -> Result<SqliteTransaction<'static>, sqlx::Error> {
     let deadline = Instant::now() + pool.options().get_acquire_timeout();
     let mut wait = SHORTEST_WAIT;
     loop {
-        match pool.begin_with("BEGIN IMMEDIATE").await {
+        let connection = pool.acquire().await?;
+        if connection.is_in_transaction() {
+            drop(connection.detach());
+            continue;
+        }
+        match SqliteTransaction::begin(connection, Some("BEGIN IMMEDIATE".into_sql_str())).await {
             Err(error) if is_busy(&error) && Instant::now() < deadline => {
                 // Waits of random length do not fall into step with the other writer's transactions.
                 sleep(wait.mul_f64(0.5 + SystemRandom.next_f64())).await;

@@ -1,5 +1,6 @@
 use pillarbox_core::write::{Command, Connection, ConnectionId, Dialect, Insert, Lookup};
-use sqlx::{Database, Transaction};
+use sqlx::{Database, Error, Transaction};
+use sqlx_core::transaction::TransactionManager as _;
 
 use crate::Sqlx;
 
@@ -7,9 +8,9 @@ use crate::Sqlx;
 #[diagnostic::do_not_recommend]
 impl<DB: Database> Connection<Sqlx> for Transaction<'_, DB>
 where
-    DB::Connection: Connection<Sqlx, Error = sqlx::Error>,
+    DB::Connection: Connection<Sqlx, Error = Error>,
 {
-    type Error = sqlx::Error;
+    type Error = Error;
 
     fn dialect(&self) -> Dialect {
         Connection::dialect(&**self)
@@ -19,19 +20,28 @@ where
         Connection::in_transaction(&mut **self)
     }
 
-    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, sqlx::Error> {
+    async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, Error> {
         Connection::insert(&mut **self, insert).await
     }
 
-    async fn run(&mut self, command: &Command<'_>) -> Result<u64, sqlx::Error> {
+    async fn run(&mut self, command: &Command<'_>) -> Result<u64, Error> {
         Connection::run(&mut **self, command).await
     }
 
-    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, sqlx::Error> {
+    async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, Error> {
         Connection::read(&mut **self, lookup).await
     }
 
     fn id(&self) -> ConnectionId {
         Connection::id(&**self)
     }
+}
+
+/// Fails in a transaction that is nested in another one: its commit would release a savepoint, and commit nothing.
+pub(crate) fn ensure_outermost<DB: Database>(connection: &DB::Connection) -> Result<(), Error> {
+    if DB::TransactionManager::get_transaction_depth(connection) <= 1 {
+        return Ok(());
+    }
+    let nested = "this transaction is nested in another one, and was rolled back; commit a nested one by its own `commit`, and hand the receipt in with the outermost transaction";
+    Err(Error::Protocol(nested.to_owned()))
 }

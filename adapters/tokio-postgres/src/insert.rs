@@ -24,9 +24,7 @@ impl Connection<TokioPostgres> for tokio_postgres::Transaction<'_> {
         let mut seqs = Vec::with_capacity(insert.rows.len());
         for statement in &insert.statements {
             let values = values(statement);
-            let typed: Vec<(&(dyn ToSql + Sync), Type)> =
-                values.iter().map(|value| (value as _, value.sql_type())).collect();
-            collect(&mut seqs, &self.query_typed(&statement.sql, &typed).await?)?;
+            collect(&mut seqs, &self.query_typed(&statement.sql, &typed(&values)).await?)?;
         }
         Ok(seqs)
     }
@@ -35,9 +33,7 @@ impl Connection<TokioPostgres> for tokio_postgres::Transaction<'_> {
         let mut rows = 0;
         for statement in &command.statements {
             let values = values(statement);
-            let typed: Vec<(&(dyn ToSql + Sync), Type)> =
-                values.iter().map(|value| (value as _, value.sql_type())).collect();
-            rows = self.execute_typed(&statement.sql, &typed).await?;
+            rows = self.execute_typed(&statement.sql, &typed(&values)).await?;
         }
         Ok(rows)
     }
@@ -66,11 +62,11 @@ impl Connection<TokioPostgres> for deadpool_postgres::Transaction<'_> {
     }
 
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, Error> {
-        insert_prepared(self, insert).await
+        insert_prepared(self, self.client(), insert).await
     }
 
     async fn run(&mut self, command: &Command<'_>) -> Result<u64, Error> {
-        run_prepared(self, command).await
+        run_prepared(self, self.client(), command).await
     }
 
     async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, Error> {
@@ -82,24 +78,41 @@ impl Connection<TokioPostgres> for deadpool_postgres::Transaction<'_> {
     }
 }
 
-/// A statement that comes again is prepared once for each connection.
-pub(crate) async fn insert_prepared<C: GenericClient>(client: &C, insert: &Insert<'_>) -> Result<Vec<i64>, Error> {
+/// A statement that comes again is prepared once for each connection. Any other is sent as it is, since a pooler may not know prepared ones.
+pub(crate) async fn insert_prepared<C: GenericClient>(
+    pooled: &C,
+    client: &Client,
+    insert: &Insert<'_>,
+) -> Result<Vec<i64>, Error> {
     let mut seqs = Vec::with_capacity(insert.rows.len());
     for statement in &insert.statements {
         let values = values(statement);
-        let prepared = prepare(client, statement, &values).await?;
-        collect(&mut seqs, &client.query(&prepared, &by_reference(&values)).await?)?;
+        let rows = if statement.reusable {
+            let prepared = prepare(pooled, statement, &values).await?;
+            pooled.query(&prepared, &by_reference(&values)).await?
+        } else {
+            client.query_typed(&statement.sql, &typed(&values)).await?
+        };
+        collect(&mut seqs, &rows)?;
     }
     Ok(seqs)
 }
 
 /// As [`insert_prepared`], for a change.
-pub(crate) async fn run_prepared<C: GenericClient>(client: &C, command: &Command<'_>) -> Result<u64, Error> {
+pub(crate) async fn run_prepared<C: GenericClient>(
+    pooled: &C,
+    client: &Client,
+    command: &Command<'_>,
+) -> Result<u64, Error> {
     let mut rows = 0;
     for statement in &command.statements {
         let values = values(statement);
-        let prepared = prepare(client, statement, &values).await?;
-        rows = client.execute(&prepared, &by_reference(&values)).await?;
+        rows = if statement.reusable {
+            let prepared = prepare(pooled, statement, &values).await?;
+            pooled.execute(&prepared, &by_reference(&values)).await?
+        } else {
+            client.execute_typed(&statement.sql, &typed(&values)).await?
+        };
     }
     Ok(rows)
 }
@@ -109,9 +122,7 @@ pub(crate) async fn read(client: &Client, lookup: &Lookup<'_>) -> Result<Vec<Str
     let mut texts = Vec::new();
     for statement in &lookup.statements {
         let values = values(statement);
-        let typed: Vec<(&(dyn ToSql + Sync), Type)> =
-            values.iter().map(|value| (value as _, value.sql_type())).collect();
-        for row in client.query_typed(&statement.sql, &typed).await? {
+        for row in client.query_typed(&statement.sql, &typed(&values)).await? {
             texts.push(row.try_get(0)?);
         }
     }
@@ -119,20 +130,20 @@ pub(crate) async fn read(client: &Client, lookup: &Lookup<'_>) -> Result<Vec<Str
 }
 
 async fn prepare<C: GenericClient>(
-    client: &C,
+    pooled: &C,
     statement: &Statement<'_>,
     values: &[Value<'_>],
 ) -> Result<tokio_postgres::Statement, Error> {
     let types: Vec<Type> = values.iter().map(Value::sql_type).collect();
-    if statement.reusable {
-        client.prepare_typed_cached(&statement.sql, &types).await
-    } else {
-        client.prepare_typed(&statement.sql, &types).await
-    }
+    pooled.prepare_typed_cached(&statement.sql, &types).await
 }
 
 fn by_reference<'a>(values: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
     values.iter().map(|value| value as _).collect()
+}
+
+fn typed<'a>(values: &'a [Value<'a>]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
+    values.iter().map(|value| (value as _, value.sql_type())).collect()
 }
 
 fn values<'a>(statement: &'a Statement<'a>) -> Vec<Value<'a>> {

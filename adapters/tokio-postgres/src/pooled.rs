@@ -14,8 +14,25 @@ use crate::insert::{insert_prepared, read, run_prepared};
 /// A transaction that owns its connection: what `outbox.begin(&pool)` begins.
 ///
 /// It dereferences to deadpool's client, whose statements all run in the transaction. The client's own `transaction()` knows of
-/// none around it: where you nest transactions, begin on a client, `outbox.begin(&mut client)`, or set savepoints by SQL.
+/// none around it and would end it, so it does not compile: where you nest transactions, begin on a client,
+/// `outbox.begin(&mut client)`, or set savepoints by SQL.
 /// Dropped before it was ended, at whatever await, it rolls back before the connection does anything else.
+///
+/// ```compile_fail,E0596
+/// # use pillarbox_engine::run::Outbox;
+/// # use pillarbox_tokio_postgres as _;
+/// async fn nest(outbox: &Outbox, pool: &deadpool_postgres::Pool) {
+///     let mut tx = outbox.begin(pool).await.unwrap();
+///     let _ = tx.transaction().await;
+/// }
+/// ```
+///
+/// ```compile_fail,E0596
+/// # use pillarbox_tokio_postgres::PooledTx;
+/// async fn nest(mut tx: PooledTx) {
+///     let _ = tx.transaction().await;
+/// }
+/// ```
 #[derive(Debug)]
 pub struct PooledTransaction {
     client: Client,
@@ -74,11 +91,11 @@ impl Connection<TokioPostgres> for PooledTransaction {
     }
 
     async fn insert(&mut self, insert: &Insert<'_>) -> Result<Vec<i64>, PoolError> {
-        Ok(insert_prepared(&self.client, insert).await?)
+        Ok(insert_prepared(&self.client, &self.client, insert).await?)
     }
 
     async fn run(&mut self, command: &Command<'_>) -> Result<u64, PoolError> {
-        Ok(run_prepared(&self.client, command).await?)
+        Ok(run_prepared(&self.client, &self.client, command).await?)
     }
 
     async fn read(&mut self, lookup: &Lookup<'_>) -> Result<Vec<String>, PoolError> {
@@ -92,15 +109,16 @@ impl Connection<TokioPostgres> for PooledTransaction {
 
 impl Finish<TokioPostgres> for PooledTransaction {
     type Error = PoolError;
-    type Inner = Client;
+    type Inner = Self;
     const IS_ONLY_BORROWED: bool = true;
+    const COMMIT_IS_FINAL: bool = true;
 
-    fn inner(&self) -> &Client {
-        &self.client
+    fn inner(&self) -> &Self {
+        self
     }
 
-    fn inner_mut(&mut self) -> &mut Client {
-        &mut self.client
+    fn inner_mut(&mut self) -> &mut Self {
+        self
     }
 
     /// One round trip: what follows a statement that fails is not run.

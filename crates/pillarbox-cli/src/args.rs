@@ -72,8 +72,8 @@ pub(crate) enum Command {
     /// It only reads, on one connection to each, in statements that end within a limit: it is harmless beside a service under load.
     /// docs/doctor.md explains every finding.
     ///
-    /// Exit codes: 0 nothing was found; 1 something was, or the command failed; 2 the command line or the file is wrong; 130 it was
-    /// interrupted.
+    /// Exit codes: 0 nothing was found; 1 something was, such as a file that no relay could run with, or the command failed; 2 the
+    /// command line is wrong, or the file cannot be read; 130 it was interrupted, without `--watch`.
     Doctor(Box<DoctorArgs>),
     /// Look at events that still have to be delivered, have them tried now, or cancel them.
     Pending(PendingArgs),

@@ -10,9 +10,6 @@ use crate::failure::Failure;
 use crate::{duration, store};
 use pillarbox_program::report::{self, counted, grouped, or_dash, plain, rounded};
 
-/// The highest count of events behind another: the stores count no further.
-const COUNTED_UP_TO: u64 = 1_000;
-
 /// Lists a page of blocked keys.
 pub(crate) async fn run(keys: Keys) -> Result<ExitCode, Failure> {
     let Keys::Blocked { target, limit, after, wide } = keys;
@@ -140,6 +137,6 @@ fn due(blocked: &Blocked) -> String {
 }
 
 fn waiting(events: u64) -> String {
-    let more = if events < COUNTED_UP_TO { "" } else { "+" };
+    let more = if events < Blocked::COUNTED_UP_TO { "" } else { "+" };
     format!("{}{more}", grouped(events))
 }

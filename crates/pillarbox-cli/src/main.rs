@@ -2,7 +2,7 @@
 //!
 //! Results go to stdout, everything else to stderr. With `--json` the result is one JSON document; errors stay text, in
 //! one line on stderr, and the exit code says that there was one. Exit code 0: it worked; 1: it failed; 2: the command
-//! line is wrong; 3: `relay --once` has left something due; 130: it was interrupted.
+//! line or the relay's file is wrong; 3: `relay --once` has left something due; 130: it was interrupted.
 
 mod args;
 

@@ -113,9 +113,11 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `insert_unique_writes_again_though_the_transaction_has_seen_less`
     /// - `insert_unique_keeps_nobody_from_settling_the_pending_row`
     /// - `insert_unique_refuses_an_id_that_is_taken`
+    /// - `insert_unique_leaves_an_ended_event_its_key_if_it_fails`
     fn insert_unique<'a>(&self, row: &'a NewRow, ended: Option<i64>) -> Vec<Statement<'a>>;
 
-    /// The statement that looks for a row with the same unique key and handler before the insert, without a lock: where
+    /// The statement that looks for a row with the same unique key and handler before the insert, without a lock at all levels of isolation below
+    /// `SERIALIZABLE`: where
     /// [`insert_unique`](Self::insert_unique) alone would lock it for as long as the transaction lasts. It returns the `seq` of the row, negated
     /// if it is pending, or zero. `None` where nothing has to be looked for.
     fn find_unique<'a>(&self, _row: &'a NewRow) -> Option<Statement<'a>> {

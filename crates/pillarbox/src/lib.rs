@@ -54,7 +54,7 @@
 //! | An event is delivered if and only if it was committed, its payload byte for byte. | Exactly-once end to end: deduplicate by [`Delivery::id`]. |
 //! | It is delivered at least once, or DEAD with the reason, across crashes; across a failover or restore, if the database still has it. | Order, except in [`Outbox::ordered`], and per key and handler in [`Outbox::partitioned`]. |
 //! | It is delivered again only after a failure of its handler, a process, the database or the connection to it, a deferral, a replay, or a lease or time limit that ran out. | Distributed transactions: events live in the database of the business rows. |
-//! | A stale owner's verdict changes nothing. | |
+//! | Once another node has taken over a node's events, the first one can no longer change them. | |
 //!
 //! The table is the truth. Queues, wake-ups and receipts are hints: losing one costs time, never an event.
 //!

@@ -105,7 +105,7 @@ impl Store for PostgresStore {
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {
-        let migrate = |until| schema::migrate(&self.inner, PATIENCE, until);
+        let migrate = |until| Box::pin(schema::migrate(&self.inner, PATIENCE, until));
         self.inner.sessions.patient_call(operation::MIGRATE, migrate).await
     }
 

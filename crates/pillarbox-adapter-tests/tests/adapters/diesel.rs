@@ -21,6 +21,8 @@ impl Driver for PostgresConnection {
     type Source<'a> = &'a mut PgConnection;
     type Store = PostgresStore;
 
+    const BLOCKS: bool = true;
+
     async fn create() -> Result<Self, BoxError> {
         let place = Postgres::create().await?;
         let held = PgConnection::establish(&place::postgres_url())?;
@@ -55,6 +57,8 @@ impl Driver for SqliteFile {
     type Marker = Diesel;
     type Source<'a> = &'a mut SqliteConnection;
     type Store = SqliteStore;
+
+    const BLOCKS: bool = true;
 
     async fn create() -> Result<Self, BoxError> {
         let place = Sqlite::create().await?;
@@ -145,6 +149,30 @@ mod own {
         let driver = tokio::task::spawn_blocking(move || thread.join()).await?.map_err(|_| "the thread panicked")??;
         recorder.wait_for_ends(3).await;
         assert_eq!(recorder.calls().len(), 3);
+        outbox.shutdown().await;
+        driver.destroy().await
+    }
+
+    /// diesel gives SQLite no time to wait, and the connection has no `busy_timeout`.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_guard_waits_for_sqlites_lock() -> Outcome {
+        let driver = SqliteFile::create().await?;
+        let outbox = Outbox::writer_only(driver.store()).start().await?;
+        let held = pillarbox_sqlx::begin_immediate(driver.store().writer()).await?;
+        let (path, writer) = (driver.place.path(), outbox.clone());
+        let waiting = tokio::task::spawn_blocking(move || {
+            let mut connection = SqliteConnection::establish(&path)?;
+            let own = connection.immediate_transaction(|_| Ok::<_, diesel::result::Error>(()));
+            assert!(own.is_err(), "diesel's own transaction fails at once");
+            let blocking = writer.blocking();
+            let mut tx = blocking.begin(&mut connection)?;
+            blocking.write(&mut tx, event()?)?;
+            Ok::<_, BoxError>(tx.commit()?)
+        });
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        assert!(!waiting.is_finished());
+        held.rollback().await?;
+        waiting.await??;
         outbox.shutdown().await;
         driver.destroy().await
     }

@@ -18,6 +18,8 @@ impl Driver for File {
     type Source<'a> = &'a mut rusqlite::Connection;
     type Store = SqliteStore;
 
+    const BLOCKS: bool = true;
+
     async fn create() -> Result<Self, BoxError> {
         let place = Sqlite::create().await?;
         let held = rusqlite::Connection::open(place.path())?;

@@ -137,10 +137,14 @@ mod sqlite {
 }
 
 mod own {
+    use std::time::Duration;
+
     use pillarbox_core::event::Envelope;
+    use pillarbox_core::write::Finish;
     use pillarbox_engine::run::Outbox;
     use pillarbox_testkit::Recorder;
     use sea_orm::TransactionTrait as _;
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -208,7 +212,7 @@ mod own {
     }
 
     /// SeaORM ends the innermost transaction that is open, says that it has committed, and rolls back the one around it later. Here it is told, and
-    /// events are delivered that `are_committed` all the same.
+    /// events are delivered that `are_committed` all the same. A nested one that was rolled back has left a savepoint, and is not open.
     async fn an_open_nested_transaction_is_noticed<D: Driver>(
         driver: D,
         pool: DatabaseConnection,
@@ -224,11 +228,18 @@ mod own {
             assert!(error.to_string().contains("end nested transactions"), "{error}");
             drop(nested);
         }
-        let mut tx = outbox.begin(&pool).await?;
-        outbox.write(&mut tx, event()?).await?;
-        tx.begin().await?.commit().await?;
-        tx.commit().await?;
-        let delivered = if are_committed { 4 } else { 1 };
+        for rolls_back in [false, true] {
+            let mut tx = outbox.begin(&pool).await?;
+            outbox.write(&mut tx, event()?).await?;
+            let nested = tx.begin().await?;
+            if rolls_back {
+                nested.rollback().await?;
+            } else {
+                nested.commit().await?;
+            }
+            tx.commit().await?;
+        }
+        let delivered = if are_committed { 5 } else { 2 };
         recorder.wait_for_ends(delivered).await;
         outbox.shutdown().await;
         assert_eq!(recorder.calls().len(), delivered);
@@ -254,6 +265,71 @@ mod own {
         let driver = SqlitePool::create().await?;
         let pool = driver.held.clone();
         an_open_nested_transaction_is_noticed(driver, pool, false).await
+    }
+
+    /// SeaORM does not tell a nested transaction, whose commit only releases a savepoint: its event, and what the one around it has written, are there
+    /// once the outermost one has committed.
+    async fn an_event_of_a_nested_transaction_waits_for_the_outermost<D: Driver>(
+        driver: D,
+        pool: DatabaseConnection,
+    ) -> Outcome {
+        let recorder = Recorder::new();
+        let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
+        for commits in [false, true] {
+            let mut outer = pool.begin().await?;
+            outbox.write(&mut outer, event()?).await?;
+            let mut nested = outer.begin().await?;
+            let receipt = outbox.write(&mut nested, event()?).await?;
+            outbox.commit(nested, receipt).await?;
+            sleep(Duration::from_millis(300)).await;
+            assert_eq!(recorder.calls().len(), 0, "nothing is committed");
+            if commits { outer.commit().await? } else { outer.rollback().await? }
+        }
+        recorder.wait_for_ends(2).await;
+        let mut own = pool.begin().await?;
+        let receipt = outbox.write(&mut own, event()?).await?;
+        outbox.commit(own, receipt).await?;
+        recorder.wait_for_ends(3).await;
+        outbox.shutdown().await;
+        assert_eq!(recorder.calls().len(), 3);
+        driver.destroy().await
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_event_of_a_nested_transaction_waits_for_the_outermost_on_postgresql() -> Outcome {
+        let driver = PostgresPool::create().await?;
+        let pool = driver.held.clone();
+        an_event_of_a_nested_transaction_waits_for_the_outermost(driver, pool).await
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_event_of_a_nested_transaction_waits_for_the_outermost_on_mysql() -> Outcome {
+        let driver = MysqlPool::create().await?;
+        let pool = driver.held.clone();
+        an_event_of_a_nested_transaction_waits_for_the_outermost(driver, pool).await
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_event_of_a_nested_transaction_waits_for_the_outermost_on_sqlite() -> Outcome {
+        let driver = SqlitePool::create().await?;
+        let pool = driver.held.clone();
+        an_event_of_a_nested_transaction_waits_for_the_outermost(driver, pool).await
+    }
+
+    /// A statement has failed in it, which PostgreSQL answers by rolling back, or it was ended by hand.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn its_own_transactions_do_not_seem_to_commit() -> Outcome {
+        let (postgres, mysql, sqlite) =
+            (PostgresPool::create().await?, MysqlPool::create().await?, SqlitePool::create().await?);
+        let failing = "DELETE FROM pillarbox_no_such_table";
+        for (pool, end) in [(&postgres.held, failing), (&mysql.held, "ROLLBACK"), (&sqlite.held, "ROLLBACK")] {
+            let own = pool.begin().await?;
+            assert_eq!(own.execute_unprepared(end).await.is_err(), end == failing);
+            assert!(Finish::<SeaOrm>::commit(own).await.is_err(), "there is nothing to commit");
+        }
+        postgres.destroy().await?;
+        mysql.destroy().await?;
+        sqlite.destroy().await
     }
 
     /// sqlx, on which SeaORM runs, counts a transaction for ever that SQLite itself has ended: it takes those that follow for nested ones.

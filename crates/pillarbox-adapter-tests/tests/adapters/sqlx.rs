@@ -1,17 +1,23 @@
 //! sqlx.
 
+use std::time::Duration;
+
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::write::WriteError;
 use pillarbox_engine::run::Outbox;
 use pillarbox_mysql::MysqlStore;
 use pillarbox_postgres::PostgresStore;
 use pillarbox_sqlite::SqliteStore;
 use pillarbox_sqlx::Sqlx;
+use pillarbox_testkit::Recorder;
 use pillarbox_testkit::adapters::{Driver, InnerOf, Outcome};
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::postgres::PgPoolOptions;
-use sqlx::{AssertSqlSafe, Executor as _, MySqlPool, PgPool, SqlitePool};
+use sqlx::sqlite::SqlitePoolOptions;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlPool, PgPool, SqlitePool};
+use tokio::time::sleep;
 
 use crate::place::{self, Mysql, Postgres, Sqlite};
 
@@ -125,16 +131,60 @@ impl Driver for SqliteWriter {
     }
 }
 
+/// A nested transaction only releases a savepoint: it is refused, and the event is delivered once the outermost one has committed. What the refusal
+/// has rolled back is written again.
+macro_rules! nested {
+    ($driver:ty) => {
+        #[tokio::test(flavor = "multi_thread")]
+        async fn a_nested_transaction_is_refused() -> Outcome {
+            let driver = <$driver>::create().await?;
+            let recorder = Recorder::new();
+            let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
+            let event = || Envelope::json("order.placed", "{}");
+            for commits in [false, true] {
+                let mut outer = driver.held.begin().await?;
+                let mut nested = outer.begin().await?;
+                let receipt = outbox.write(&mut nested, event()?).await?;
+                let Err(error) = outbox.commit(nested, receipt).await else { return Err("it is nested".into()) };
+                assert!(error.to_string().contains("nested in another one"), "{error}");
+                let mut nested = outer.begin().await?;
+                let receipt = outbox.write(&mut nested, event()?).await?;
+                nested.commit().await?;
+                sleep(Duration::from_millis(300)).await;
+                assert_eq!(recorder.calls().len(), 0, "nothing is committed");
+                if commits {
+                    outbox.commit(outer, receipt).await?;
+                    recorder.wait_for_ends(1).await;
+                } else {
+                    outer.rollback().await?;
+                }
+            }
+            outbox.shutdown().await;
+            assert_eq!(recorder.calls().len(), 1);
+            driver.destroy().await
+        }
+    };
+}
+
 mod postgres {
-    pillarbox_testkit::adapter_tests!(super::PostgresPool);
+    use super::*;
+
+    pillarbox_testkit::adapter_tests!(PostgresPool);
+    nested!(PostgresPool);
 }
 
 mod mysql {
-    pillarbox_testkit::adapter_tests!(super::MysqlPool);
+    use super::*;
+
+    pillarbox_testkit::adapter_tests!(MysqlPool);
+    nested!(MysqlPool);
 }
 
 mod sqlite {
-    pillarbox_testkit::adapter_tests!(super::SqliteWriter);
+    use super::*;
+
+    pillarbox_testkit::adapter_tests!(SqliteWriter);
+    nested!(SqliteWriter);
 }
 
 /// A nested transaction that fails to begin makes sqlx roll back the one around it.
@@ -171,6 +221,54 @@ async fn sqlite_writes_nothing_behind_a_queued_rollback() -> Outcome {
         }
         assert_eq!(driver.store().counts().await?.new, committed, "{failed} have failed");
     }
+    outbox.shutdown().await;
+    driver.destroy().await
+}
+
+/// sqlx counts a transaction for ever that SQLite itself has ended. The connection is replaced, whether the guard is dropped or its commit fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_begins_again_after_sqlite_has_ended_a_transaction() -> Outcome {
+    let driver = SqliteWriter::create().await?;
+    let own = SqlitePoolOptions::new().max_connections(1).connect(&format!("sqlite://{}", driver.place.path())).await?;
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    own.execute("CREATE TABLE once (id INTEGER PRIMARY KEY); INSERT INTO once VALUES (1)").await?;
+    for commits in [false, true] {
+        let mut tx = outbox.begin(&own).await?;
+        let conflict = tx.execute("INSERT OR ROLLBACK INTO once VALUES (1)").await;
+        assert!(conflict.is_err(), "it is there");
+        if commits {
+            assert!(tx.commit().await.is_err(), "there is nothing to commit");
+        } else {
+            drop(tx);
+        }
+        let mut tx = outbox.begin(&own).await?;
+        outbox.write(&mut tx, Envelope::json("order.placed", "{}")?).await?;
+        tx.commit().await?;
+    }
+    assert_eq!(driver.store().counts().await?.new, 2);
+    outbox.shutdown().await;
+    driver.destroy().await
+}
+
+/// A trigger drops one of three rows: their numbers would be taken for those of others.
+#[tokio::test(flavor = "multi_thread")]
+async fn postgresql_does_not_mistake_rows_where_a_trigger_drops_some() -> Outcome {
+    let driver = PostgresPool::create().await?;
+    let outbox = Outbox::writer_only(driver.store()).start().await?;
+    let table = driver.store().info().table.clone();
+    let drops = format!(
+        "CREATE FUNCTION {table}_drops() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN IF NEW.event_type = 'unwanted' THEN RETURN NULL; END IF; RETURN NEW; END $$; \
+         CREATE TRIGGER drops BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {table}_drops()"
+    );
+    driver.held.execute(AssertSqlSafe(drops)).await?;
+    let event = |of: &str| Envelope::json(of, "{}");
+    let mut tx = outbox.begin(&driver.held).await?;
+    let events = [event("order.placed")?, event("unwanted")?, event("order.placed")?];
+    let Err(error) = outbox.write_all(&mut tx, events).await else { return Err("a row is missing".into()) };
+    assert!(matches!(error, WriteError::WrongCount { rows: 3, inserted: 2 }), "{error}");
+    assert!(error.to_string().contains("trigger"), "{error}");
+    tx.rollback().await?;
     outbox.shutdown().await;
     driver.destroy().await
 }

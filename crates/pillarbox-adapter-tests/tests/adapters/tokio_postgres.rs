@@ -1,10 +1,16 @@
 //! tokio-postgres and deadpool-postgres.
 
+use std::time::Duration;
+
 use deadpool_postgres::{Client, Manager, Pool};
 use pillarbox_core::error::BoxError;
+use pillarbox_core::event::Envelope;
+use pillarbox_engine::run::Outbox;
 use pillarbox_postgres::PostgresStore;
+use pillarbox_testkit::Recorder;
 use pillarbox_testkit::adapters::{Driver, InnerOf, Outcome};
 use pillarbox_tokio_postgres::TokioPostgres;
+use tokio::time::sleep;
 use tokio_postgres::NoTls;
 
 use crate::place::{self, Postgres};
@@ -129,3 +135,45 @@ mod lent {
 mod bare {
     pillarbox_testkit::adapter_tests!(super::Bare);
 }
+
+/// The drivers do not tell a nested transaction, whose commit only releases a savepoint: its event is delivered once the outermost one has committed.
+macro_rules! nested {
+    ($test:ident, $driver:ty) => {
+        #[tokio::test(flavor = "multi_thread")]
+        async fn $test() -> Outcome {
+            let mut driver = <$driver>::create().await?;
+            let recorder = Recorder::new();
+            let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
+            let event = || Envelope::json("order.placed", "{}");
+            for commits in [false, true] {
+                let mut outer = driver.source().transaction().await?;
+                let mut nested = outer.transaction().await?;
+                let receipt = outbox.write(&mut nested, event()?).await?;
+                outbox.commit(nested, receipt).await?;
+                sleep(Duration::from_millis(300)).await;
+                assert_eq!(recorder.calls().len(), 0, "nothing is committed");
+                if commits { outer.commit().await? } else { outer.rollback().await? }
+            }
+            recorder.wait_for_ends(1).await;
+
+            // In a guard, which has the receipt too.
+            for commits in [false, true] {
+                let mut guard = outbox.begin(driver.source()).await?;
+                let mut nested = guard.transaction().await?;
+                let receipt = outbox.write(&mut nested, event()?).await?;
+                outbox.commit(nested, receipt.clone()).await?;
+                outbox.notify_committed(receipt);
+                sleep(Duration::from_millis(300)).await;
+                assert_eq!(recorder.calls().len(), 1, "nothing else is committed");
+                if commits { guard.commit().await? } else { guard.rollback().await? }
+            }
+            recorder.wait_for_ends(2).await;
+            outbox.shutdown().await;
+            assert_eq!(recorder.calls().len(), 2);
+            driver.destroy().await
+        }
+    };
+}
+
+nested!(an_event_of_a_nested_transaction_of_deadpool_waits_for_the_outermost, Lent);
+nested!(an_event_of_a_nested_transaction_waits_for_the_outermost, Bare);

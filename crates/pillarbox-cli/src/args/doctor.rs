@@ -48,7 +48,7 @@ pub(crate) struct Limits {
     /// The time for which a due event may wait. [default: 1m]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     lag_after: Option<Duration>,
-    /// The time for which a node may hold one event. [default: 10m]
+    /// The time since an event that a node holds became due. [default: 10m]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     held_after: Option<Duration>,
     /// The time for which rows of delivered events may stay. [default: 14d]

@@ -12,7 +12,7 @@
 
 mod brokers;
 
-mod courier;
+mod json_line_handler;
 mod left;
 mod line;
 mod output;

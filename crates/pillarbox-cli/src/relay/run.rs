@@ -14,7 +14,7 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
-use super::courier::JsonLineHandler;
+use super::json_line_handler::JsonLineHandler;
 use super::left::{Left, exit_code};
 use super::output::Output;
 use super::sink::{End, Sink};
@@ -45,7 +45,7 @@ pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
     let running: Arc<OnceLock<(Arc<dyn Store>, Outbox)>> = Arc::default();
     let serving = endpoint.serve(reports(&running));
     let (sink, end) = Sink::start(output, args.limit).map_err(Failure::of_system("start the thread that writes"))?;
-    let courier = Arc::new(JsonLineHandler::new(sink, args.delay));
+    let json_lines = Arc::new(JsonLineHandler::new(sink, args.delay));
     let mut late = false;
     let stop = async {
         tokio::select! {
@@ -53,7 +53,7 @@ pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
             () = sleep(args.deadline), if args.once => late = true,
         }
     };
-    let started = start(&args, config, &courier, stop).await?;
+    let started = start(&args, config, &json_lines, stop).await?;
     let Some(started) = started else { return if late { Err(Failure::NotInTime) } else { Ok(exit_code(!args.once)) } };
     let (store, outbox) = running.get_or_init(|| started).clone();
     let mut draining = pin!(drain(&outbox, args.once.then(|| args.deadline.saturating_sub(began.elapsed()))));
@@ -62,7 +62,7 @@ pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
         ended = serve(&mut signals, end) => (ended, None),
     };
     let stopped = async {
-        courier.close(PATIENCE).await;
+        json_lines.close(PATIENCE).await;
         outbox.shutdown_within(DRAIN).await;
         let left = match left {
             Some(left) => Some(left),
@@ -82,7 +82,7 @@ pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::from(INTERRUPTED));
         }
     };
-    conclude(&args, ended, courier.lines(), left.transpose()?)
+    conclude(&args, ended, json_lines.lines(), left.transpose()?)
 }
 
 /// Delivers what is due; does not end where there is no deadline.
@@ -117,7 +117,7 @@ async fn serve(signals: &mut Signals, end: oneshot::Receiver<End>) -> Option<End
 async fn start(
     args: &RelayArgs,
     config: Config,
-    courier: &Arc<JsonLineHandler>,
+    json_lines: &Arc<JsonLineHandler>,
     stop: impl Future<Output = ()>,
 ) -> Result<Option<(Arc<dyn Store>, Outbox)>, Failure> {
     let mut stop = pin!(stop);
@@ -125,10 +125,10 @@ async fn start(
         store = store::existing(&args.target) => store?,
         () = &mut stop => return Ok(None),
     };
-    let courier = Arc::clone(courier);
+    let json_lines = Arc::clone(json_lines);
     let handler = move |delivery: Delivery| {
-        let courier = Arc::clone(&courier);
-        async move { courier.deliver(delivery).await }
+        let json_lines = Arc::clone(&json_lines);
+        async move { json_lines.deliver(delivery).await }
     };
     let handler = on_type(Events::Others, handler).for_any_name();
     let starting = Outbox::builder(args.mode).store(Arc::clone(&store)).config(config).handler(handler).start();

@@ -15,9 +15,6 @@ pub(crate) struct From {
     after: Option<i64>,
 }
 
-/// The number up to which events are counted that wait behind a head.
-const COUNTED_UP_TO: u64 = 1_000;
-
 /// The keys that wait, each with the event that blocks it and the number that waits behind.
 pub(crate) async fn page(view: View, Query(From { after }): Query<From>) -> Result<Response, Problem> {
     let store = view.store()?;
@@ -57,7 +54,7 @@ fn list(view: &View, blocked: &[Blocked]) -> Markup {
             } }
             tbody { @for head in blocked { tr id={ "row-" (head.seq) } {
                 th scope="row" data-label="Key" { (head.key) }
-                td.num data-label="Waiting" { a href=(behind(head)) { (grouped(head.waiting)) @if head.waiting >= COUNTED_UP_TO { "+" } span.sr { " events of key " (head.key) } } }
+                td.num data-label="Waiting" { a href=(behind(head)) { (grouped(head.waiting)) @if head.waiting >= Blocked::COUNTED_UP_TO { "+" } span.sr { " events of key " (head.key) } } }
                 td data-label="Blocked by" { a href=(view.href(&format!("event/{}", head.seq))) { (head.event_type) " · " (head.seq) } br; span.faint { "handler " (or_dash(head.handler.as_deref())) } }
                 td data-label="State" { (badge(state(head))) }
                 td.num data-label="Attempts" { (head.attempts) }

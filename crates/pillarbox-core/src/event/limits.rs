@@ -27,8 +27,8 @@ pub const CONTENT_TYPE: usize = 128;
 pub const PAYLOAD_BYTES: usize = 1_048_576;
 /// Bytes of all header names and values together: 64 KiB.
 pub const HEADER_BYTES: usize = 65_536;
-/// Levels of nesting in a JSON payload: what every database and every common parser accepts.
-pub const JSON_DEPTH: usize = 128;
+/// Levels of nesting in a JSON payload: what every database accepts, and `serde_json`, by which typed handlers read.
+pub const JSON_DEPTH: usize = 127;
 
 /// Accepts `text` if it is non-empty, at most `max` characters long, and free of NUL, which no database stores in text.
 pub fn check_text(field: &'static str, text: &str, max: usize) -> Result<(), InvalidEvent> {

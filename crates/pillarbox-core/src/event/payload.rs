@@ -64,7 +64,7 @@ impl Payload {
         }
     }
 
-    /// Checks size, content type and that JSON is JSON of a depth every database accepts.
+    /// Checks size, content type and that JSON is JSON of a depth that every database accepts, and `serde_json`.
     pub(crate) fn check(&self) -> Result<(), InvalidEvent> {
         let bytes = self.as_bytes().len();
         if bytes > limits::PAYLOAD_BYTES {
@@ -98,7 +98,7 @@ fn check_json(text: &str) -> Result<(), InvalidEvent> {
     Err(InvalidEvent::new("payload", problem, "pass other JSON text, or use payload_bytes for other formats"))
 }
 
-/// True if valid JSON nests deeper than databases accept. Most JSON has too few brackets for that.
+/// True if valid JSON nests deeper than databases and handlers accept. Most JSON has too few brackets for that.
 fn is_too_deep(json: &str) -> bool {
     let brackets = json.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
     brackets > limits::JSON_DEPTH && depth(json) > limits::JSON_DEPTH
@@ -152,9 +152,10 @@ mod tests {
             assert_eq!(json(text).map_err(|error| error.field()), Err("payload"), "{text}");
         }
         let deep = |levels| "[".repeat(levels) + &"]".repeat(levels);
-        assert_eq!(json(&deep(128)), Ok(()));
+        assert_eq!(json(&deep(limits::JSON_DEPTH)), Ok(()));
+        assert!(serde_json::from_str::<serde_json::Value>(&deep(limits::JSON_DEPTH)).is_ok(), "a handler can read it");
         assert_eq!(json(&format!("\"\\\"{}\"", "[".repeat(200))), Ok(()), "brackets inside a string");
-        assert!(json(&deep(129)).is_err());
+        assert!(json(&deep(limits::JSON_DEPTH + 1)).is_err());
         assert!(json(&deep(100_000)).is_err(), "depth must not cost stack");
     }
 

@@ -8,7 +8,7 @@ pub struct Thresholds {
     pub pinned_after: Duration,
     /// The time for which a due event may wait. Default: 1 minute.
     pub lag_after: Duration,
-    /// The time for which one event may be held by its handler. Default: 10 minutes, twice the default of `dispatch.handler_timeout`.
+    /// The age, counted from its due time, from which on an event that a living node holds is a finding. Default: 10 minutes.
     pub held_after: Duration,
     /// The time for which rows of delivered events may stay. Default: 14 days, twice the default of `purge.done_after`.
     pub kept_after: Duration,

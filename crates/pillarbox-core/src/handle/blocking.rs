@@ -37,7 +37,7 @@ impl<F> Blocking<F> {
     }
 }
 
-/// A call on a blocking thread: told apart are one that is waited for, one that was given up, and one that has ended.
+/// A call on a blocking thread: told apart are one that is waited for, one that was abandoned, and one that has ended.
 #[derive(Debug)]
 struct Thread {
     state: AtomicU8,
@@ -45,10 +45,10 @@ struct Thread {
 }
 
 const AWAITED: u8 = 0;
-const GIVEN_UP: u8 = 1;
+const ABANDONED: u8 = 1;
 const ENDED: u8 = 2;
 
-/// The worker's side. Dropped before the thread has ended, it gives the call up.
+/// The worker's side. Dropped before the thread has ended, it abandons the call.
 pub(super) struct AwaitedThread {
     thread: Arc<Thread>,
     task: AbortHandle,
@@ -56,7 +56,7 @@ pub(super) struct AwaitedThread {
 
 impl Drop for AwaitedThread {
     fn drop(&mut self) {
-        if self.thread.state.compare_exchange(AWAITED, GIVEN_UP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        if self.thread.state.compare_exchange(AWAITED, ABANDONED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             self.thread.abandoned.begin();
             // One that has not begun never will; the thread of one that runs goes on.
             self.task.abort();
@@ -77,7 +77,7 @@ pub(super) struct InThread(Arc<Thread>);
 
 impl Drop for InThread {
     fn drop(&mut self) {
-        if self.0.state.swap(ENDED, Ordering::AcqRel) == GIVEN_UP {
+        if self.0.state.swap(ENDED, Ordering::AcqRel) == ABANDONED {
             self.0.abandoned.end();
         }
     }

@@ -49,13 +49,14 @@ pub struct DeliveringNode {
     pub node: NodeId,
     /// Cancelled when it is to stop: its lease is lost, or another node waits for the partition.
     pub lost: CancellationToken,
-    /// Counts the calls of blocking handlers that were given up while their threads go on.
+    /// Counts the calls of blocking handlers that were abandoned while their threads go on.
     pub abandoned: AbandonedThreads,
     /// The writing half of its outbox, for as long as the outbox is there.
     pub writer: Weak<WriterParts>,
 }
 
-/// The number of blocking handlers that timed out, or were given up, while their threads go on. Clones share it.
+/// The number of blocking handlers that were abandoned, since they timed out or the node stopped, while their threads go on. Clones share
+/// it.
 #[derive(Debug, Clone, Default)]
 pub struct AbandonedThreads(Arc<Abandoned>);
 
@@ -78,7 +79,7 @@ impl AbandonedThreads {
         if let Some(calls) = self.0.complaints.report(1) {
             tracing::warn!(
                 calls,
-                "a blocking handler was given up, but its thread cannot be stopped; the next attempt may run beside it"
+                "a blocking handler was abandoned; its thread cannot be stopped, and the next attempt may run beside it"
             );
         }
     }
@@ -126,7 +127,7 @@ impl Delivery {
         self.queued_at
     }
 
-    /// The node's count of threads that go on though their calls were given up.
+    /// The node's count of threads that go on though their calls were abandoned.
     pub(super) fn abandoned(&self) -> AbandonedThreads {
         self.deliverer.abandoned.clone()
     }

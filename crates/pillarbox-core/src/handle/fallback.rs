@@ -10,8 +10,8 @@ use crate::error::BoxError;
 /// It is called once when the handler's retries are exhausted, or its error is not worth a retry, right after the last
 /// attempt. With [`Outcome::Done`] the event is DONE and keeps the handler's error in `last_error`, but no position, unless
 /// `delete_done` removes its row; with [`Outcome::Dead`], an
-/// error or a panic it is DEAD with both errors. Nothing of it is tried again. As a handler, it may run more than once for an
-/// event if its process or the database fails.
+/// error or a panic it is DEAD with both errors, and with [`Outcome::Defer`] too: nothing is deferred any more. Nothing of it is
+/// tried again. As a handler, it may run more than once for an event if its process or the database fails.
 ///
 /// It is also called for a payload that its handler's event cannot be read from. An event that no handler takes, whose row
 /// makes no event, or that has ended its process as often as it may goes DEAD without it.

@@ -70,7 +70,8 @@ impl<S, F> fmt::Debug for InTransaction<S, F> {
 /// The transaction that a handler works in; see [`in_transaction`]. Its event becomes DONE when it commits, after the handler.
 ///
 /// It dereferences to what the driver runs statements on, and events are written on it as on the guard of `Outbox::begin`. The handler
-/// cannot end it, and must not keep it: one that is not dropped when the handler returns is not committed.
+/// must not end it, which only a statement such as `COMMIT` would do: its event would be delivered again. Nor may the handler keep it: one
+/// that is not dropped when the handler returns is not committed.
 #[derive(Debug)]
 pub struct HandlerTransaction<T, M>(OwnedMutexGuard<Transaction<T, M>>);
 

@@ -11,29 +11,29 @@ pub trait RetryPolicy: fmt::Debug + Send + Sync + 'static {
     fn delay(&self, failures: u32, random: &dyn Random) -> Duration;
 }
 
-/// Longer pauses are a mistake, and far below what durations and the databases' timestamps can hold.
+/// Longer delays are a mistake, and far below what durations and the databases' timestamps can hold.
 pub(super) const MAX_CAP: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Accepts a pause that is neither zero, which would spin, nor longer than anybody can mean.
-pub(super) fn check_pause(field: &'static str, pause: Duration) -> Result<(), ConfigError> {
-    if pause.is_zero() {
-        return Err(ConfigError::new(field, "is zero", "a retry without a pause would spin; set at least 1 ms"));
+/// Accepts a delay that is neither zero, which would spin, nor longer than anybody can mean.
+pub(super) fn check_delay(field: &'static str, delay: Duration) -> Result<(), ConfigError> {
+    if delay.is_zero() {
+        return Err(ConfigError::new(field, "is zero", "a retry without a delay would spin; set at least 1 ms"));
     }
-    if pause > MAX_CAP {
-        return Err(ConfigError::new(field, format!("is {pause:?}"), "set at most 365 days"));
+    if delay > MAX_CAP {
+        return Err(ConfigError::new(field, format!("is {delay:?}"), "set at most 365 days"));
     }
     Ok(())
 }
 
-/// Accepts a pause to begin with and the longest one.
+/// Accepts a first delay and the longest one.
 pub(super) fn check_span(base: Duration, cap: Duration) -> Result<(), ConfigError> {
     // The cap first: a base that is too long is longer than it.
-    check_pause("retry.cap", cap)?;
+    check_delay("retry.cap", cap)?;
     if base > cap {
         let problem = format!("is {base:?}, longer than the cap of {cap:?}");
         return Err(ConfigError::new("retry.base", problem, "set a base no longer than the cap"));
     }
-    check_pause("retry.base", base)
+    check_delay("retry.base", base)
 }
 
 /// `min(cap, base · m^(n-1))` with the multiplier `m`, then multiplied by a uniform factor from `[0.5, 1.5)` and capped again.

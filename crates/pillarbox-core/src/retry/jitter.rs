@@ -1,14 +1,14 @@
 use std::time::Duration;
 
 use super::RetryPolicy;
-use super::backoff::check_pause;
+use super::backoff::check_delay;
 use crate::clock::Random;
 use crate::error::ConfigError;
 
-/// Another policy's pauses, moved at random by up to `by` in either direction, but never below zero.
+/// Another policy's delays, moved at random by up to `by` in either direction, but never below zero.
 ///
 /// It keeps events that failed together from being retried together. It moves what the policy says after its cap, so a
-/// pause may exceed that by up to `by`.
+/// delay may exceed that by up to `by`.
 #[derive(Debug)]
 pub struct JitteredBackoff<P> {
     policy: P,
@@ -21,7 +21,7 @@ impl<P: RetryPolicy> JitteredBackoff<P> {
     /// # Errors
     /// When `by` is zero or exceeds 365 days.
     pub fn new(policy: P, by: Duration) -> Result<Self, ConfigError> {
-        check_pause("retry.jitter", by)?;
+        check_delay("retry.jitter", by)?;
         Ok(Self { policy, by })
     }
 }

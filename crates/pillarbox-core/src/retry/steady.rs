@@ -1,23 +1,23 @@
 use std::time::Duration;
 
 use super::RetryPolicy;
-use super::backoff::{check_pause, check_span};
+use super::backoff::{check_delay, check_span};
 use crate::clock::Random;
 use crate::error::ConfigError;
 
-/// The same pause after every failure.
+/// The same delay after every failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FixedBackoff {
     delay: Duration,
 }
 
 impl FixedBackoff {
-    /// A pause of `delay`.
+    /// A delay of `delay`.
     ///
     /// # Errors
     /// When it is zero or exceeds 365 days.
     pub fn new(delay: Duration) -> Result<Self, ConfigError> {
-        check_pause("retry.base", delay)?;
+        check_delay("retry.base", delay)?;
         Ok(Self { delay })
     }
 }
@@ -28,7 +28,7 @@ impl RetryPolicy for FixedBackoff {
     }
 }
 
-/// Pauses that grow evenly: `min(cap, base + step · (n-1))`.
+/// Delays that grow evenly: `min(cap, base + step · (n-1))`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinearBackoff {
     base: Duration,
@@ -43,7 +43,7 @@ impl LinearBackoff {
     /// When one of them is zero, the base exceeds the cap, or the cap or the step exceeds 365 days.
     pub fn new(base: Duration, step: Duration, cap: Duration) -> Result<Self, ConfigError> {
         check_span(base, cap)?;
-        check_pause("retry.step", step)?;
+        check_delay("retry.step", step)?;
         Ok(Self { base, step, cap })
     }
 }

@@ -33,6 +33,17 @@ pub enum WriteError<E: Error + 'static> {
         /// The id.
         id: EventId,
     },
+    /// The database has not inserted the rows that it was told to, as where a trigger of the event table drops some. Roll the transaction back: on
+    /// PostgreSQL the others are in it.
+    #[error(
+        "the database has inserted {inserted} rows instead of {rows}: a trigger or rule of the event table drops or adds some; roll the transaction back, and remove that"
+    )]
+    WrongCount {
+        /// The number of rows to insert.
+        rows: usize,
+        /// The number of rows that the database says it has inserted.
+        inserted: usize,
+    },
     /// The driver reported an error. On PostgreSQL the transaction can only be rolled back now; elsewhere it may go on, and is as it was before
     /// the call, unless the database has rolled back all of it, as after a deadlock or with a full disk: then the next event that is
     /// written in it fails as well, and so does its commit through the outbox.

@@ -5,14 +5,15 @@ use super::Written;
 use crate::error::BoxError;
 use crate::event::Envelope;
 
-/// Sees every batch of events on its way into the table (the predecessors' `WriterHook`).
+/// Sees every batch of events on its way into the table.
 ///
 /// `before_write` → insert → `after_write` → commit or rollback → `after_commit` or `after_rollback`. There is one call
 /// of each per batch. What happens after the insert cannot be vetoed, so those calls return nothing.
 ///
 /// The end of a transaction is known for the guard of `Outbox::begin` and for
 /// `Outbox::commit`, which also tell what was rolled back to a savepoint. For a receipt passed
-/// to `Outbox::notify_committed` the caller's word is taken. Otherwise neither
+/// to `Outbox::notify_committed`, `after_commit` is called without a check, although delivery looks the rows up: it may
+/// run for a transaction that was rolled back. Otherwise neither
 /// `after_commit` nor `after_rollback` is called. Each receipt is reported once.
 pub trait WriterHook: Send + Sync + 'static {
     /// May change, drop or add events; an empty answer suppresses the write.

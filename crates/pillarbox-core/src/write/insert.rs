@@ -48,9 +48,21 @@ pub async fn insert_rows<M, C: Connection<M>>(
     }
     let insert = Insert { rows: &rows, statements: store.insert(&rows) };
     let savepoint = Savepoint::before(connection, insert.rows.len() > 1 && insert.statements.len() > 1).await?;
-    let seqs = connection.insert(&insert).await.map_err(WriteError::Database);
+    let seqs = insert_all(connection, &insert).await;
     let seqs = savepoint.after(connection, seqs).await?;
     drop(insert);
-    debug_assert_eq!(seqs.len(), rows.len(), "a store returns one seq per row");
     Ok(Inserted { rows, seqs, skipped: Vec::new() })
+}
+
+/// Inserts rows, and returns the `seq` of each.
+pub(super) async fn insert_all<M, C: Connection<M>>(
+    connection: &mut C,
+    insert: &Insert<'_>,
+) -> Result<Vec<i64>, WriteError<C::Error>> {
+    let seqs = connection.insert(insert).await.map_err(WriteError::Database)?;
+    if seqs.len() == insert.rows.len() {
+        Ok(seqs)
+    } else {
+        Err(WriteError::WrongCount { rows: insert.rows.len(), inserted: seqs.len() })
+    }
 }

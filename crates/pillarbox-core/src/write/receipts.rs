@@ -43,11 +43,13 @@ impl Receipts {
 
     /// Adds the receipt of a write by the guard itself.
     pub fn add(&self, written: &Written) {
+        written.keep();
         self.state.lock().receipts.push(written.clone().into());
     }
 
     /// Adds the receipt of a write on what the guard has lent, which may execute anything else afterwards.
     pub(super) fn add_from_within(&self, written: &Written) {
+        written.keep();
         let mut state = self.state.lock();
         state.receipts.push(written.clone().into());
         state.may_be_undone = true;
@@ -74,12 +76,13 @@ impl Receipts {
         }
     }
 
-    /// Commits `transaction`, and lets those of the events go on that it committed. It asks for the rows if any of them may be gone.
-    pub async fn commit<T: Finish<M>, M>(&self, transaction: T) -> Result<(), T::Error> {
+    /// Commits `transaction`, and lets those of the events go on that it committed. It asks for the rows if any of them may be gone. Unless the
+    /// commit `is_final`, the rows have to be looked up once more, where only those are seen that are committed.
+    pub async fn commit<T: Finish<M>, M>(&self, transaction: T, is_final: bool) -> Result<(), T::Error> {
         let (probe, may_be_undone) = {
             let State { receipts, committing, may_be_undone } = &mut *self.state.lock();
             *committing = true;
-            let rows = rows_to_verify(receipts);
+            let rows = rows_to_verify(receipts, is_final);
             let sql = if *may_be_undone { query(receipts, &rows) } else { None };
             (Probe { rows, sql }, *may_be_undone)
         };
@@ -93,7 +96,7 @@ impl Receipts {
         let mut probed = &probe.rows[..];
         for receipt in &receipts {
             let (rows, others) = probed.split_at(receipt.probed);
-            receipt.written.committed(rows, &found);
+            receipt.written.committed(rows, &found, is_final);
             probed = others;
         }
         Ok(())
@@ -120,11 +123,11 @@ impl Drop for Receipts {
 }
 
 /// The rows of each receipt that the commit has to tell of, in their order.
-fn rows_to_verify(receipts: &mut [Receipt]) -> Vec<i64> {
+fn rows_to_verify(receipts: &mut [Receipt], is_final: bool) -> Vec<i64> {
     let mut rows = Vec::with_capacity(receipts.len());
     for Receipt { written, probed } in receipts {
         let first = rows.len();
-        written.verify(&mut rows);
+        written.verify(&mut rows, is_final);
         *probed = rows.len() - first;
     }
     rows

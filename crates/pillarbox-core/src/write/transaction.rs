@@ -45,6 +45,10 @@ pub trait Finish<M>: Sized {
     /// every driver: the commit always asks.
     const IS_ONLY_BORROWED: bool = false;
 
+    /// True if a commit that succeeds is final: no transaction of this type is nested in another one, or the commit of a nested one fails. Otherwise
+    /// `Outbox::commit` has the rows looked up on another connection before they are delivered. `false` is right for every driver.
+    const COMMIT_IS_FINAL: bool = false;
+
     /// The driver's side of the transaction.
     fn inner(&self) -> &Self::Inner;
 
@@ -107,7 +111,8 @@ impl<T: Finish<M>, M> Transaction<T, M> {
     pub async fn commit(self) -> Result<(), T::Error> {
         let Self { open, inner, receipts, .. } = self;
         drop(open);
-        receipts.commit(*inner).await
+        // A guard has begun its transaction itself, outside of any other.
+        receipts.commit(*inner, true).await
     }
 
     /// Rolls back; the events never existed.

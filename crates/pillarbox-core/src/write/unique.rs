@@ -1,3 +1,5 @@
+use super::insert::insert_all;
+use super::savepoint::Savepoint;
 use super::{Connection, Insert, NewRow, WriteError};
 use crate::event::EventId;
 use crate::store::Store;
@@ -37,9 +39,10 @@ pub(super) async fn insert_some_unique<M, C: Connection<M>>(
     rows: Vec<NewRow>,
 ) -> Result<Inserted, WriteError<C::Error>> {
     let mut inserted = Inserted { rows: Vec::with_capacity(rows.len()), ..Inserted::default() };
+    let is_alone = rows.len() == 1;
     for rows in rows.chunk_by(|one, next| one.unique_key().is_none() && next.unique_key().is_none()) {
         match rows {
-            [row] if row.unique_key().is_some() => match insert_unique(store, connection, row).await? {
+            [row] if row.unique_key().is_some() => match insert_unique(store, connection, row, is_alone).await? {
                 Answer::Written(seq) => {
                     inserted.rows.push(row.clone());
                     inserted.seqs.push(seq);
@@ -52,7 +55,7 @@ pub(super) async fn insert_some_unique<M, C: Connection<M>>(
             },
             rows => {
                 let insert = Insert { rows, statements: store.insert(rows) };
-                inserted.seqs.extend(connection.insert(&insert).await.map_err(WriteError::Database)?);
+                inserted.seqs.extend(insert_all(connection, &insert).await?);
                 inserted.rows.extend_from_slice(rows);
             }
         }
@@ -63,16 +66,20 @@ pub(super) async fn insert_some_unique<M, C: Connection<M>>(
 /// The number by which the `seq` of a row that has ended is less where [`Store::insert_unique`] answers with it: half of what there is.
 pub const ENDED: i64 = 1 << 62;
 
-/// Inserts one row that has a unique key, unless a row with the same key is pending. See [`Store::insert_unique`].
+/// Inserts one row that has a unique key, unless a row with the same key is pending. See [`Store::insert_unique`]. One that `is_alone` in its write
+/// sets a savepoint of its own where a row that has ended gives up its key first: should the insert fail, that row has to keep it.
 async fn insert_unique<M, C: Connection<M>>(
     store: &dyn Store,
     connection: &mut C,
     row: &NewRow,
+    is_alone: bool,
 ) -> Result<Answer, WriteError<C::Error>> {
     let rows = std::slice::from_ref(row);
     let mut ended = None;
     let mut is_again = false;
-    if let Some(look) = store.find_unique(row) {
+    let look = store.find_unique(row);
+    let frees_by_itself = look.is_none();
+    if let Some(look) = look {
         let insert = Insert { rows, statements: vec![look] };
         match connection.insert(&insert).await.map_err(WriteError::Database)?.first() {
             Some(seq @ ..0) => return Ok(Answer::Pending(Some(-seq))),
@@ -81,11 +88,14 @@ async fn insert_unique<M, C: Connection<M>>(
         }
     }
     loop {
+        let savepoint = Savepoint::before(connection, is_alone && (frees_by_itself || ended.is_some())).await?;
         let insert = Insert { rows, statements: store.insert_unique(row, ended) };
-        let answer = connection.insert(&insert).await.map_err(WriteError::Database)?.first().copied();
-        return match answer {
+        let answer = match connection.insert(&insert).await.map_err(WriteError::Database) {
+            Ok(seqs) if seqs.first() == Some(&0) => Err(WriteError::Duplicate { id: row.envelope().id().clone() }),
+            seqs => seqs.map(|seqs| seqs.first().copied()),
+        };
+        return match savepoint.after(connection, answer).await? {
             Some(seq @ 1..) => Ok(Answer::Written(seq)),
-            Some(0) => Err(WriteError::Duplicate { id: row.envelope().id().clone() }),
             // It is locked by now, so that it gives up its key, and no other row can have got it.
             Some(seq) if seq < -ENDED / 2 && !is_again => {
                 (ended, is_again) = (Some(seq + ENDED), true);

@@ -62,7 +62,7 @@ impl Writer {
         pin!(self.write_all(connection, [event])).await
     }
 
-    /// Writes many events in the caller's transaction, with one statement, in the given order. An event with a
+    /// Writes many events in the caller's transaction, with as few statements as the database takes, in the given order. An event with a
     /// [unique key](Envelope::unique_key) has a statement of its own.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl Writer {
     /// # Errors
     /// The driver's, as of [`Transaction::commit`].
     pub async fn commit<M, T: Finish<M>>(&self, transaction: T, receipt: Written) -> Result<(), T::Error> {
-        Receipts::from(receipt).commit(transaction).await
+        Receipts::from(receipt).commit(transaction, T::COMMIT_IS_FINAL).await
     }
 
     /// Tells the outbox that the transaction of a write has committed; see `Outbox::notify_committed`.

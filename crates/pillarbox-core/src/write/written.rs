@@ -30,6 +30,8 @@ struct Inner {
     hooks: WriterHooks,
     /// The end of the transaction was reported.
     reported: AtomicBool,
+    /// A guard has the receipt, and reports that end.
+    is_kept: AtomicBool,
 }
 
 impl Written {
@@ -43,8 +45,8 @@ impl Written {
     ) -> Self {
         sink.announce(&rows, &seqs);
         let (store, hooks) = (Arc::clone(store), hooks.clone());
-        let reported = AtomicBool::new(false);
-        Self { inner: Arc::new(Inner { rows, seqs, skipped, store, sink, hooks, reported }) }
+        let (reported, is_kept) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { inner: Arc::new(Inner { rows, seqs, skipped, store, sink, hooks, reported, is_kept }) }
     }
 
     /// The ids of the events that were written, in write order. Empty when a hook suppressed the write, no handler accepts the event, or
@@ -97,12 +99,19 @@ impl Written {
         (&self.inner.rows, &self.inner.seqs)
     }
 
-    /// Adds the rows that the hot path could deliver to `rows`, which are of the same transaction. For hooks at least one, which
-    /// stands for all: a write is one statement, and stands or falls as a whole.
-    pub(super) fn verify(&self, rows: &mut Vec<i64>) {
+    /// A guard keeps the receipt. Nobody else reports the end of its transaction: what ends before is a transaction that is nested in it.
+    pub(super) fn keep(&self) {
+        self.inner.is_kept.store(true, Ordering::Release);
+    }
+
+    /// Adds the rows that the hot path could deliver to `rows`, which are of the same transaction, if its commit `is_final`. For hooks at least
+    /// one, which stands for all: a write stands or falls as a whole, by a savepoint where it takes several statements.
+    pub(super) fn verify(&self, rows: &mut Vec<i64>, is_final: bool) {
         let Inner { rows: written, seqs, sink, hooks, .. } = &*self.inner;
         let asked = rows.len();
-        sink.verify(written, seqs, rows);
+        if is_final {
+            sink.verify(written, seqs, rows);
+        }
         if rows.len() == asked && !hooks.is_empty() {
             rows.extend(seqs.first());
         }
@@ -113,10 +122,11 @@ impl Written {
         if seqs.is_empty() { None } else { self.inner.store.identify_sql(seqs) }
     }
 
-    /// The transaction has committed; of the rows `probed`, those that were `found` are there.
-    pub(super) fn committed(&self, probed: &[i64], found: &Found) {
-        let Inner { rows, seqs, sink, .. } = &*self.inner;
-        if self.is_reported() {
+    /// The transaction has committed; of the rows `probed`, those that were `found` are there. Unless the commit `is_final`, the transaction may have
+    /// been nested in another one that is still open.
+    pub(super) fn committed(&self, probed: &[i64], found: &Found, is_final: bool) {
+        let Inner { rows, seqs, sink, is_kept, .. } = &*self.inner;
+        if (!is_final && is_kept.load(Ordering::Acquire)) || self.is_reported() {
             return;
         }
         if self.is_gone(probed, found) {
@@ -124,7 +134,11 @@ impl Written {
             tracing::debug!(event_id, events, "events were rolled back before their transaction committed");
             return self.after_rollback();
         }
-        sink.committed(rows, seqs, &|row, seq| found.presence(probed, seq, row.event_id()));
+        if is_final {
+            sink.committed(rows, seqs, &|row, seq| found.presence(probed, seq, row.event_id()));
+        } else {
+            sink.notify_committed(self);
+        }
         self.after_commit();
     }
 
@@ -138,7 +152,7 @@ impl Written {
 
     /// Somebody says that the transaction has committed.
     pub fn notify_committed(&self) {
-        if self.is_reported() {
+        if self.inner.is_kept.load(Ordering::Acquire) || self.is_reported() {
             return;
         }
         self.inner.sink.notify_committed(self);

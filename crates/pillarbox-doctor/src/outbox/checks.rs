@@ -90,7 +90,7 @@ pub(super) static UNOWNED: Check = Check {
     severity: Critical,
     healthy: "all partitions have an owner",
     cause: "Partitions belong to no living node, so that nobody delivers their events: nodes hand them over for a moment after a start or a death, and for longer if none can acquire them.",
-    remedy: "Run it again after the length of a lease, 15 s. If it stays, look into the logs of the nodes for \"ownership\".",
+    remedy: "Run it again after the length of a lease, 15 s. If it stays, look into the logs of the nodes for \"partitions cannot be shared\" (mode `partitioned`) or \"ownership cannot be acquired\" (modes `single_node` and `ordered`).",
 };
 pub(super) static LATE: Check = Check {
     code: "events-late",
