@@ -288,7 +288,10 @@ impl<H: Holder> Finish<Diesel> for AsyncTransaction<H> {
     type Error = H::Error;
     type Inner = H::Target;
     const IS_ONLY_BORROWED: bool = true;
-    const COMMIT_IS_FINAL: bool = true;
+
+    fn commit_is_final(&self) -> bool {
+        true
+    }
 
     fn inner(&self) -> &H::Target {
         &self.0

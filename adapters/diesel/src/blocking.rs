@@ -265,7 +265,10 @@ impl<C: Blocks> Finish<Diesel> for Transaction<'_, C> {
     type Error = Error;
     type Inner = C;
     const IS_ONLY_BORROWED: bool = true;
-    const COMMIT_IS_FINAL: bool = true;
+
+    fn commit_is_final(&self) -> bool {
+        true
+    }
 
     fn inner(&self) -> &C {
         self.0

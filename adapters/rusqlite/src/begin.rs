@@ -24,7 +24,10 @@ impl Finish<Rusqlite> for Transaction<'_> {
     type Error = Error;
     type Inner = Self;
     const IS_ONLY_BORROWED: bool = true;
-    const COMMIT_IS_FINAL: bool = true;
+
+    fn commit_is_final(&self) -> bool {
+        true
+    }
 
     fn inner(&self) -> &Self {
         self

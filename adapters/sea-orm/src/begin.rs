@@ -80,7 +80,10 @@ impl Finish<SeaOrm> for OutermostTransaction {
     type Inner = DatabaseTransaction;
     // A nested transaction is an object of its own, which can be kept while events are written on this one.
     const IS_ONLY_BORROWED: bool = false;
-    const COMMIT_IS_FINAL: bool = true;
+
+    fn commit_is_final(&self) -> bool {
+        true
+    }
 
     fn inner(&self) -> &DatabaseTransaction {
         &self.0

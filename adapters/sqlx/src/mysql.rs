@@ -92,7 +92,10 @@ impl Finish<Sqlx> for MySqlTransaction<'_> {
     type Error = sqlx::Error;
     type Inner = MySqlConnection;
     const IS_ONLY_BORROWED: bool = true;
-    const COMMIT_IS_FINAL: bool = true;
+
+    fn commit_is_final(&self) -> bool {
+        true
+    }
 
     fn inner(&self) -> &MySqlConnection {
         self

@@ -70,7 +70,10 @@ impl Finish<Sqlx> for PgTransaction<'_> {
     type Error = sqlx::Error;
     type Inner = PgConnection;
     const IS_ONLY_BORROWED: bool = true;
-    const COMMIT_IS_FINAL: bool = true;
+
+    fn commit_is_final(&self) -> bool {
+        true
+    }
 
     fn inner(&self) -> &PgConnection {
         self

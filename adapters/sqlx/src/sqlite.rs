@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::Sqlx;
 use crate::binds::{row_ids, unsupported};
-use crate::transaction::ensure_outermost;
+use crate::transaction::is_outermost;
 
 #[diagnostic::do_not_recommend]
 impl Connection<Sqlx> for SqliteConnection {
@@ -91,7 +91,12 @@ impl Finish<Sqlx> for SqliteTransaction<'_> {
     type Error = sqlx::Error;
     type Inner = SqliteConnection;
     const IS_ONLY_BORROWED: bool = true;
-    const COMMIT_IS_FINAL: bool = true;
+
+    /// sqlx takes a transaction for a nested one where SQLite itself has ended an earlier one of the connection, so that none is refused for it: the
+    /// rows are looked up.
+    fn commit_is_final(&self) -> bool {
+        is_outermost::<Sqlite>(self)
+    }
 
     fn inner(&self) -> &SqliteConnection {
         self
@@ -111,7 +116,6 @@ impl Finish<Sqlx> for SqliteTransaction<'_> {
                 "the transaction is not open any more; nothing was committed".to_owned(),
             ));
         }
-        ensure_outermost::<Sqlite>(&self)?;
         let found = match &probe.sql {
             None => Vec::new(),
             Some(sql) => row_ids(&self.fetch_all(sqlx::raw_sql(AssertSqlSafe(sql.clone()))).await?)?,

@@ -37,9 +37,14 @@ where
     }
 }
 
+/// True if this transaction is not nested in another one, as far as sqlx knows.
+pub(crate) fn is_outermost<DB: Database>(connection: &DB::Connection) -> bool {
+    DB::TransactionManager::get_transaction_depth(connection) <= 1
+}
+
 /// Fails in a transaction that is nested in another one: its commit would release a savepoint, and commit nothing.
 pub(crate) fn ensure_outermost<DB: Database>(connection: &DB::Connection) -> Result<(), Error> {
-    if DB::TransactionManager::get_transaction_depth(connection) <= 1 {
+    if is_outermost::<DB>(connection) {
         return Ok(());
     }
     let nested = "this transaction is nested in another one, and was rolled back; commit a nested one by its own `commit`, and hand the receipt in with the outermost transaction";

@@ -111,7 +111,10 @@ impl Finish<TokioPostgres> for PooledTransaction {
     type Error = PoolError;
     type Inner = Self;
     const IS_ONLY_BORROWED: bool = true;
-    const COMMIT_IS_FINAL: bool = true;
+
+    fn commit_is_final(&self) -> bool {
+        true
+    }
 
     fn inner(&self) -> &Self {
         self

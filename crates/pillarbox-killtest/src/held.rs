@@ -72,7 +72,10 @@ impl<T: Finish<M> + Send, M> Finish<Holding<M>> for Held<T> {
     type Error = T::Error;
     type Inner = T::Inner;
     const IS_ONLY_BORROWED: bool = T::IS_ONLY_BORROWED;
-    const COMMIT_IS_FINAL: bool = T::COMMIT_IS_FINAL;
+
+    fn commit_is_final(&self) -> bool {
+        self.0.commit_is_final()
+    }
 
     fn inner(&self) -> &T::Inner {
         self.0.inner()

@@ -347,7 +347,10 @@ impl Finish<Memory> for MemoryTransaction {
     type Error = MemoryError;
     type Inner = Self;
     const IS_ONLY_BORROWED: bool = true;
-    const COMMIT_IS_FINAL: bool = true;
+
+    fn commit_is_final(&self) -> bool {
+        true
+    }
 
     fn inner(&self) -> &Self {
         self

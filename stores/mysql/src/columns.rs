@@ -76,7 +76,8 @@ pub(crate) mod tests {
         let statement =
             "ALTER TABLE `t`\n    ADD COLUMN `a` INT,\n    ADD COLUMN `b` VARCHAR(300)\n    /*M! , LOCK = EXCLUSIVE */";
         assert_eq!(added(statement).collect::<Vec<_>>(), [("a", "INT"), ("b", "VARCHAR(300)")]);
-        let table: [(&[(&str, &str)], &[&str]); 7] = [
+        type There<'a> = &'a [(&'a str, &'a str)];
+        let table: [(There<'_>, &[&str]); 7] = [
             (&[], &[]),
             (&[("a", "int(11)"), ("b", "varchar(300)")], &[]),
             (&[("A", "int"), ("b", "varchar(300)"), ("c", "text")], &[]),

@@ -45,9 +45,11 @@ pub trait Finish<M>: Sized {
     /// every driver: the commit always asks.
     const IS_ONLY_BORROWED: bool = false;
 
-    /// True if a commit that succeeds is final: no transaction of this type is nested in another one, or the commit of a nested one fails. Otherwise
-    /// `Outbox::commit` has the rows looked up on another connection before they are delivered. `false` is right for every driver.
-    const COMMIT_IS_FINAL: bool = false;
+    /// True if a commit of it that succeeds is final: it is not nested in another one, or its commit would fail. Otherwise `Outbox::commit` has the
+    /// rows looked up on another connection before they are delivered. `false` is right for every driver.
+    fn commit_is_final(&self) -> bool {
+        false
+    }
 
     /// The driver's side of the transaction.
     fn inner(&self) -> &Self::Inner;

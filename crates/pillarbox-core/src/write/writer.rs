@@ -120,7 +120,8 @@ impl Writer {
     /// # Errors
     /// The driver's, as of [`Transaction::commit`].
     pub async fn commit<M, T: Finish<M>>(&self, transaction: T, receipt: Written) -> Result<(), T::Error> {
-        Receipts::from(receipt).commit(transaction, T::COMMIT_IS_FINAL).await
+        let is_final = transaction.commit_is_final();
+        Receipts::from(receipt).commit(transaction, is_final).await
     }
 
     /// Tells the outbox that the transaction of a write has committed; see `Outbox::notify_committed`.

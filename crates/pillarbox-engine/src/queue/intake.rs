@@ -149,6 +149,10 @@ impl Intake {
         } else {
             read_anew.extend(paused.iter().map(|row| row.seq));
         }
+        if term.is_none() && self.hot_path == HotPath::Owned {
+            // Nothing is read any more, and they are this node's own in the table: what is held is given back when the term has ended.
+            return;
+        }
         let lowest = read_anew.iter().min().copied();
         self.registry.release(read_anew);
         // A fetch that has begun meanwhile has left out what was dropped.

@@ -60,7 +60,8 @@ const WORTH_TWO_CALLS: usize = 2 * WORTH_A_CALL;
 const TOO_LONG: Duration = Duration::from_secs(5);
 /// Number of parts. Each level of them takes a time limit.
 const PARTS: usize = 8;
-/// Number of such failures in a row after which a lone verdict is not recorded: one locked row must not stop all others.
+/// Number of such failures in a row after which a lone verdict is not recorded where no order is kept: one locked row must not stop all
+/// others. Where order is kept, a row whose verdict is not recorded would be overtaken.
 const MOST_LOCKED: u32 = 3;
 
 /// A call has failed.
@@ -220,18 +221,22 @@ impl Settler {
                     if self.give_up.run_until_cancelled(wait).await.is_none() {
                         return self.not_recorded(batch);
                     }
-                    if took >= TOO_LONG {
-                        too_long += 1;
-                        match batch {
-                            [verdict] if too_long >= MOST_LOCKED => return self.unrecordable(verdict, &error).await,
-                            [_] => {}
-                            _ => return self.settle_parts(batch, PARTS, tried).await,
+                    too_long = if took >= TOO_LONG { too_long + 1 } else { 0 };
+                    match batch {
+                        [verdict] if too_long >= MOST_LOCKED && !self.keeps_order() => {
+                            return self.unrecordable(verdict, &error).await;
                         }
+                        [_, _, ..] if too_long > 0 => return self.settle_parts(batch, PARTS, tried).await,
+                        _ => {}
                     }
                 }
             }
             answer = self.telemetry.loops.settle.ask(self.call(batch, tried)).await;
         }
+    }
+
+    fn keeps_order(&self) -> bool {
+        matches!(self.tenure.mode, Mode::Partitioned | Mode::Ordered)
     }
 
     /// Records a batch in up to so many parts, one after the other, since the events of a key are recorded in their order.

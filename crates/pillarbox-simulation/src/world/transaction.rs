@@ -145,7 +145,10 @@ impl Finish<Simulated> for SimulatedTransaction {
     type Error = DriverError;
     type Inner = Self;
     const IS_ONLY_BORROWED: bool = true;
-    const COMMIT_IS_FINAL: bool = true;
+
+    fn commit_is_final(&self) -> bool {
+        true
+    }
 
     fn inner(&self) -> &Self {
         self
