@@ -8,7 +8,7 @@ use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::examine::beginning;
 use pillarbox_core::store::schema::{LOCK_PAUSE, LOCK_WAIT, Migration, Migrations, SchemaVersion};
 use pillarbox_core::store::{TableName, refusal};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 
@@ -381,10 +381,9 @@ async fn wait_for(store: &Inner, client: &Client, statement: &str, until: Instan
         if let Ok(done) = timeout_at(until.min(Instant::now() + TELL_EVERY), work.as_mut()).await {
             return Ok(done?);
         }
-        // Asked in a transaction that ends with the answer: the build would wait for one that stays open.
-        let session = store.sessions.session().await?;
-        let blockers = in_words(&session.query(WAITS_FOR, &[(&statement, Type::TEXT)]).await?)?;
-        session.finish();
+        // No answer, as where no further connection can be had, is no reason to end the work.
+        let blockers =
+            timeout(LAST_QUESTION, waited_for(store, statement)).await.ok().and_then(Result::ok).unwrap_or_default();
         let (table, is_over) = (&store.table, Instant::now() >= until);
         if blockers.is_empty() {
             if is_over {
@@ -399,6 +398,15 @@ async fn wait_for(store: &Inner, client: &Client, statement: &str, until: Instan
             tracing::warn!(%table, %blockers, statement, "a migration waits for other transactions to end");
         }
     }
+}
+
+/// The sessions for which a statement waits that another session runs, in words. They are asked for in a transaction that ends with the answer:
+/// the build would wait for one that stays open.
+async fn waited_for(store: &Inner, statement: &str) -> Result<String, Failure> {
+    let session = store.sessions.session().await?;
+    let blockers = in_words(&session.query(WAITS_FOR, &[(&statement, Type::TEXT)]).await?)?;
+    session.finish();
+    Ok(blockers)
 }
 
 /// The sessions that keep the tables from being changed, the oldest transaction first, in words.

@@ -26,6 +26,8 @@ fn refusal(file: &Path, found: io::Result<Metadata>) -> Option<(StoreErrorKind, 
                 "the user of this process may not read the file; let it read and write the file and its directory";
             Some((StoreErrorKind::Denied, problem.to_owned()))
         }
+        // A link to a file that is still to be created, elsewhere.
+        Err(_) if file.symlink_metadata().is_ok() => None,
         Err(_) => {
             let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             if !folder.is_dir() {
@@ -41,13 +43,19 @@ fn refusal(file: &Path, found: io::Result<Metadata>) -> Option<(StoreErrorKind, 
 
 #[cfg(unix)]
 fn readable(path: &Path) -> io::Result<()> {
-    Ok(rustix::fs::access(path, rustix::fs::Access::READ_OK)?)
+    may(path, rustix::fs::Access::READ_OK)
 }
 
 /// Fails if the user of this process may not write here, and where nobody may: on a read-only file system.
 #[cfg(unix)]
 pub(crate) fn writable(path: &Path) -> io::Result<()> {
-    Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?)
+    may(path, rustix::fs::Access::WRITE_OK)
+}
+
+/// Asks for the rights with which files are opened.
+#[cfg(unix)]
+fn may(path: &Path, access: rustix::fs::Access) -> io::Result<()> {
+    Ok(rustix::fs::accessat(rustix::fs::CWD, path, access, rustix::fs::AtFlags::EACCESS)?)
 }
 
 #[cfg(not(unix))]

@@ -299,10 +299,10 @@ impl Inner {
         for waiting in answers.iter_mut().filter(|answer| answer.is_none() || misses) {
             let (event, (receipt, parts)) = (sent.next(), receipts.next().unwrap_or_else(|| (no_receipt(), None)));
             let delay = receipt.as_ref().err().and_then(|error| self.delay(sink, error, parts.as_ref(), paused, now));
-            if let (None, Some(event)) = (delay, event) {
+            if let (None | Some(Delay::LongTrouble(_)), Some(event)) = (&delay, event) {
                 sink.stranded.tell(runtime, sink, event, &receipt);
             }
-            *waiting = Some(answer(&runtime.name, receipt, delay));
+            *waiting = Some(answer(&runtime.name, receipt, delay.map(Delay::length)));
         }
         complete(answers, || answer(&runtime.name, no_receipt(), None))
     }
@@ -400,7 +400,7 @@ impl Inner {
                 runtime.meters.paused.set(1.0);
                 let problem = paused.as_ref().map(|(_, problem)| problem.to_string()).unwrap_or_default();
                 let message = if matches!(transition, Transition::Paused { .. }) {
-                    "a route is paused: its destination takes nothing; its events stay pending, and no attempt is counted"
+                    "a route is paused: its destination takes nothing, or asks for a pause; its events stay pending, and no attempt is counted"
                 } else {
                     "a route is still paused, for another reason than before"
                 };
@@ -444,18 +444,22 @@ impl Inner {
         parts: Option<&Parts>,
         paused: Option<Instant>,
         now: Instant,
-    ) -> Option<Duration> {
+    ) -> Option<Delay> {
         let own = parts.and_then(|parts| sink.targets.lock().paused_until(parts));
         if let Some(until) = paused.max(own) {
-            return Some(self.spread(until.saturating_duration_since(now)));
+            return Some(Delay::Told(self.spread(until.saturating_duration_since(now))));
         }
         match (error.kind(), error.scope()) {
             // It waits for another message, and nothing is known about its destination.
-            (PublishErrorKind::Unavailable, Scope::Message) => Some(sink.backoffs.lock().shortest()),
+            (PublishErrorKind::Unavailable, Scope::Message) => Some(Delay::Told(sink.backoffs.lock().shortest())),
             (PublishErrorKind::Unavailable, _) => {
-                let delay = sink.backoffs.lock().delay(part_of(error, parts), now);
+                let mut backoffs = sink.backoffs.lock();
+                let delay = backoffs.delay(part_of(error, parts), now);
+                let is_longest = delay >= backoffs.longest();
+                drop(backoffs);
                 // Over half of it, so that a destination which takes some at a time is not asked for all at once.
-                Some(delay.mul_f64(0.5 + self.random.next_f64() / 2.0))
+                let spread = delay.mul_f64(0.5 + self.random.next_f64() / 2.0);
+                Some(if is_longest { Delay::LongTrouble(spread) } else { Delay::Told(spread) })
             }
             _ => None,
         }
@@ -500,6 +504,22 @@ fn note_types(table: &Table, index: usize, sink: &Sink, events: &[&Delivery]) ->
     (is_new, held_until)
 }
 
+/// The time that an event stays away.
+enum Delay {
+    /// For a pause that the log tells of, or for a short while.
+    Told(Duration),
+    /// For trouble that has lasted, while its route and its target go on: nothing else would tell of it.
+    LongTrouble(Duration),
+}
+
+impl Delay {
+    fn length(self) -> Duration {
+        match self {
+            Self::Told(length) | Self::LongTrouble(length) => length,
+        }
+    }
+}
+
 /// Not a field `target`: in a line of JSON that is the module which logs.
 fn tell_of_target(runtime: &RouteRuntime, sink: &Sink, part: &Part, transition: &Transition, problem: &str) {
     let (route, publisher, target) = (&*runtime.name, sink.publisher.info().kind, sink.shown(part));
@@ -512,7 +532,7 @@ fn tell_of_target(runtime: &RouteRuntime, sink: &Sink, part: &Part, transition: 
             destination = target,
             ?pause,
             problem,
-            "a target is paused: it takes nothing; its events stay pending, no attempt is counted, and the route goes on"
+            "a target is paused: it takes nothing, or asks for a pause; its events stay pending, no attempt is counted, and the route goes on"
         ),
         Transition::Resumed => tracing::info!(route, publisher, destination = target, "a target takes events again"),
     }

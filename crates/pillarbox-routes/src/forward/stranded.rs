@@ -4,7 +4,7 @@ use pillarbox_core::throttle::Throttle;
 
 use crate::route::{RouteRuntime, Sink};
 
-/// Warns of events that their destination refuses for themselves until somebody changes something, while their route and their target go
+/// Warns of events that their destination refuses for themselves for long, or until somebody changes something, while their route and their target go
 /// on: nothing else would tell of them, and they are put off for as long as that lasts.
 #[derive(Debug, Default)]
 pub(crate) struct Stranded(Throttle);
@@ -13,7 +13,7 @@ impl Stranded {
     /// The refusal of an event, if `receipt` is one. One line in ten seconds speaks for all refusals since the last one.
     pub(super) fn tell(&self, runtime: &RouteRuntime, sink: &Sink, event: &Delivery, receipt: &Receipt) {
         let Err(error) = receipt else { return };
-        if error.kind() != PublishErrorKind::Misconfigured {
+        if !matches!(error.kind(), PublishErrorKind::Misconfigured | PublishErrorKind::Unavailable) {
             return;
         }
         if let Some(events) = self.0.report(1) {

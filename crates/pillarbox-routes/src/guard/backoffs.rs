@@ -8,8 +8,8 @@ use super::targets::Part;
 
 /// Parts of a destination that are remembered at most.
 const MAX_PARTS: usize = 1000;
-/// The time without trouble, beyond the longest delay, after which trouble is new again.
-const CALM: Duration = Duration::from_secs(60);
+/// The time without trouble, beyond twice the last delay, after which trouble is new again: what was put off has come back by then.
+const CALM: Duration = Duration::from_secs(1);
 
 /// The delays of events that were not taken by a destination which takes others, so that no pause holds them back.
 ///
@@ -27,6 +27,8 @@ pub(crate) struct Backoffs {
 struct Trouble {
     since: Instant,
     last: Instant,
+    /// The last delay.
+    delay: Duration,
 }
 
 impl Backoffs {
@@ -37,7 +39,7 @@ impl Backoffs {
     /// The delay of an event that this part, or the destination as a whole, did not take in a call that has ended now.
     pub(crate) fn delay(&mut self, part: Option<&Part>, now: Instant) -> Duration {
         let Breaker { pause, max_pause, .. } = self.breaker;
-        let is_over = |trouble: &Trouble| now > trouble.last + max_pause + CALM;
+        let is_over = |trouble: &Trouble| now > trouble.last + trouble.delay * 2 + CALM;
         let part = part.cloned();
         if self.troubles.len() >= MAX_PARTS && !self.troubles.contains_key(&part) {
             self.troubles.retain(|_, trouble| !is_over(trouble));
@@ -45,12 +47,18 @@ impl Backoffs {
                 return max_pause;
             }
         }
-        let trouble = self.troubles.entry(part).or_insert(Trouble { since: now, last: now });
+        let trouble = self.troubles.entry(part).or_insert(Trouble { since: now, last: now, delay: pause });
         if is_over(trouble) {
             trouble.since = now;
         }
         trouble.last = now;
-        now.saturating_duration_since(trouble.since).max(pause).min(max_pause)
+        trouble.delay = now.saturating_duration_since(trouble.since).max(pause).min(max_pause);
+        trouble.delay
+    }
+
+    /// The longest delay.
+    pub(crate) fn longest(&self) -> Duration {
+        self.breaker.max_pause
     }
 
     /// The delay of an event that had to wait for another one.
@@ -78,8 +86,8 @@ mod tests {
             assert_eq!(backoffs.delay(None, now), seconds(delay), "another event of the call");
             now += seconds(delay);
         }
-        assert_eq!(backoffs.delay(None, now + CALM), seconds(10), "it may have come back so late");
-        assert_eq!(backoffs.delay(None, now + 2 * CALM + seconds(11)), seconds(1));
+        assert_eq!(backoffs.delay(None, now + seconds(10)), seconds(10), "it may have come back so late");
+        assert_eq!(backoffs.delay(None, now + seconds(10 + 2 * 10) + CALM + CALM), seconds(1));
     }
 
     #[test]
@@ -89,10 +97,10 @@ mod tests {
         for number in 0..MAX_PARTS {
             assert_eq!(backoffs.delay(Some(&part(number)), now), seconds(1));
         }
-        let later = now + seconds(5);
-        assert_eq!(backoffs.delay(Some(&part(0)), later), seconds(5));
+        let later = now + seconds(2);
+        assert_eq!(backoffs.delay(Some(&part(0)), later), seconds(2));
         assert_eq!(backoffs.delay(None, later), seconds(10), "there is no place");
-        assert_eq!(backoffs.delay(None, now + CALM + seconds(11)), seconds(1), "most are over");
+        assert_eq!(backoffs.delay(None, later + seconds(2)), seconds(1), "most are over");
         assert_eq!(backoffs.troubles.len(), 2);
     }
 }
