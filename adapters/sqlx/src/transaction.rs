@@ -1,5 +1,6 @@
 use pillarbox_core::write::{Command, Connection, ConnectionId, Dialect, Insert, Lookup};
 use sqlx::{Database, Error, Transaction};
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 use sqlx_core::transaction::TransactionManager as _;
 
 use crate::Sqlx;
@@ -38,11 +39,13 @@ where
 }
 
 /// True if this transaction is not nested in another one, as far as sqlx knows.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) fn is_outermost<DB: Database>(connection: &DB::Connection) -> bool {
     DB::TransactionManager::get_transaction_depth(connection) <= 1
 }
 
 /// Fails in a transaction that is nested in another one: its commit would release a savepoint, and commit nothing.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn ensure_outermost<DB: Database>(connection: &DB::Connection) -> Result<(), Error> {
     if is_outermost::<DB>(connection) {
         return Ok(());
