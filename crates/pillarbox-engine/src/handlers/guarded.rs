@@ -10,44 +10,60 @@ use crate::observe::panic_message;
 ///
 /// A panic unwinds through the user's own state only: the future is dropped and never polled again. Where it is dropped before its end,
 /// as when its time is up, a panic of its destructors is logged, and goes no further: it would end the worker.
-pub(crate) async fn guarded<'a, T>(call: impl FnOnce() -> BoxFuture<'a, T>) -> Result<T, String> {
-    let called = catch_unwind(AssertUnwindSafe(call)).map_err(|panic| panic_message(&*panic))?;
-    Guarded(Some(called)).await
+pub(crate) fn guarded<'a, T, C: FnOnce() -> BoxFuture<'a, T>>(call: C) -> impl Future<Output = Result<T, String>> {
+    Guarded { call: Some(call), called: None }
 }
 
-/// A future of the user's code that lets no panic out; `None` once it has ended.
-struct Guarded<'a, T>(Option<BoxFuture<'a, T>>);
-
-impl<T> Guarded<'_, T> {
-    /// Drops the future; an error is the message of a panic.
-    fn discard(&mut self) -> Result<(), String> {
-        let call = self.0.take();
-        catch_unwind(AssertUnwindSafe(|| drop(call))).map_err(|panic| panic_message(&*panic))
-    }
+/// A call of the user's code that lets no panic out.
+struct Guarded<'a, T, C> {
+    /// `None` once it has begun.
+    call: Option<C>,
+    /// `None` before, and once it has ended.
+    called: Option<BoxFuture<'a, T>>,
 }
 
-impl<T> Future for Guarded<'_, T> {
+// The call is moved before it is made.
+impl<T, C> Unpin for Guarded<'_, T, C> {}
+
+impl<'a, T, C: FnOnce() -> BoxFuture<'a, T>> Future for Guarded<'a, T, C> {
     type Output = Result<T, String>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(call) = &mut self.0 else { return Poll::Pending };
-        match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(answer)) => Poll::Ready(self.discard().map(|()| answer)),
-            Err(panic) => {
-                // What it says after the panic is of no interest.
-                let _said = self.discard();
-                Poll::Ready(Err(panic_message(&*panic)))
+        let Self { call, called } = &mut *self;
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            if let Some(call) = call.take() {
+                *called = Some(call());
             }
+            let polled = called.as_mut().map_or(Poll::Pending, |called| called.as_mut().poll(context));
+            if polled.is_ready() {
+                drop(called.take());
+            }
+            polled
+        }));
+        polled.map_or_else(
+            |panic| {
+                self.discard();
+                Poll::Ready(Err(panic_message(&*panic)))
+            },
+            |polled| polled.map(Ok),
+        )
+    }
+}
+
+impl<T, C> Guarded<'_, T, C> {
+    /// Drops a call that has not ended.
+    fn discard(&mut self) {
+        let Some(called) = self.called.take() else { return };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(called))) {
+            let panic = panic_message(&*panic);
+            tracing::error!(panic, "a call of a handler, or of what runs around it, panicked when it was dropped");
         }
     }
 }
 
-impl<T> Drop for Guarded<'_, T> {
+impl<T, C> Drop for Guarded<'_, T, C> {
     fn drop(&mut self) {
-        if let Err(panic) = self.discard() {
-            tracing::error!(panic, "a call of a handler, or of what runs around it, panicked when it was dropped");
-        }
+        self.discard();
     }
 }
 
