@@ -299,8 +299,8 @@ impl Outbox {
     /// does: the commit is verified, and the events that it committed take the hot path.
     ///
     /// It is for the outermost transaction. Commit a nested one, whose commit only releases a savepoint, by the driver, and hand its receipt in with
-    /// the outermost. sqlx tells a nested one, which is refused and rolled back. SeaORM, tokio-postgres and deadpool-postgres do not: with theirs the
-    /// rows are looked up after the commit, as by [`notify_committed`](Self::notify_committed).
+    /// the outermost. sqlx on PostgreSQL and MySQL refuses a nested one and rolls it back. With the other drivers that nest transactions the rows are
+    /// looked up after the commit, as by [`notify_committed`](Self::notify_committed).
     ///
     /// In mode `multi_node` they are claimed from the table at once instead: their rows are nobody's, and another node may
     /// have them. There only the guard gives events to memory.

@@ -58,7 +58,8 @@ const WORTH_TWO_CALLS: usize = 2 * WORTH_A_CALL;
 /// A call that fails after this long was too much for the way to the database, or waits for a row that somebody has locked: it timed out, or
 /// would have. It is repeated in parts.
 const TOO_LONG: Duration = Duration::from_secs(5);
-/// Number of parts. Each level of them takes a time limit.
+/// Number of parts into which such a call is divided, again and again until they succeed. Few levels of many parts: each level that fails
+/// takes a time limit of the database.
 const PARTS: usize = 8;
 /// Number of such failures in a row after which a lone verdict is not recorded where no order is kept: one locked row must not stop all
 /// others. Where order is kept, a row whose verdict is not recorded would be overtaken.
