@@ -13,7 +13,8 @@
 //!   engine keeps its promises on it. A backend writes a [`Harness`] and no test; [`MemoryHarness`] is an example.
 //! - [`publishers`] does the same for publishers: a [`PublisherHarness`](publishers::PublisherHarness), a proxy that cuts
 //!   connections, a broker of the test's own that can be killed. [`MemoryPublisher`] is a publisher without a broker.
-//! - [`adapters`] has what tests of adapters share; [`drop_after`] drops a future at any of its waits.
+//! - [`adapters`] has what tests of adapters share; [`drop_after`] drops a future at any of its waits, [`CutShort`] at any
+//!   moment of the time it takes.
 //! - [`FailoverDrill`] is an outbox in each mode, under which a test takes the database back to an earlier state.
 //! - [`FaultyStore`] is a store whose database fails when told to.
 //! - [`rows_at`] and [`done_at`] name rows by their places alone.
@@ -21,6 +22,7 @@
 
 pub mod adapters;
 pub mod conformance;
+mod cut_short;
 mod drop_after;
 mod events;
 mod failover_drill;
@@ -40,6 +42,7 @@ mod scenarios;
 mod test_outbox;
 mod written_events;
 
+pub use cut_short::CutShort;
 pub use drop_after::drop_after;
 pub use failover_drill::FailoverDrill;
 pub use fake_clock::FakeClock;

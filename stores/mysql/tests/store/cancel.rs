@@ -1,30 +1,12 @@
 //! Every call may be dropped at any await: nothing may be left behind in the database or in the pool.
 
-use std::future::Future;
 use std::time::Duration;
 
-use crate::support::{self, LEASE, done, events, eventually, fetch, node, random, with_db};
+use crate::support::{self, LEASE, done, events, eventually, fetch, node, with_db};
 use mysql_async::prelude::Queryable as _;
 use pillarbox_core::ownership::{Fence, Mode};
 use pillarbox_core::store::{Store as _, Upkeep as _};
-use pillarbox_testkit::rows_at;
-
-/// The numbers of calls that came to their end, and that were dropped before.
-#[derive(Debug, Default)]
-struct Calls {
-    ended: usize,
-    dropped: usize,
-}
-
-impl Calls {
-    /// Runs a call for a random while, at most about as long as it takes, and drops it.
-    async fn cut_short<T>(&mut self, call: impl Future<Output = T>) {
-        match tokio::time::timeout(Duration::from_micros(random() % 4000), call).await {
-            Ok(_) => self.ended += 1,
-            Err(_) => self.dropped += 1,
-        }
-    }
-}
+use pillarbox_testkit::{CutShort, rows_at};
 
 #[tokio::test]
 async fn dropped_calls_leave_nothing_behind() {
@@ -34,24 +16,24 @@ async fn dropped_calls_leave_nothing_behind() {
         let owner = support::owner(&store).await;
         let written = db.write(&store, events(200)).await;
         let verdicts = done(&store, &written).await;
-        let mut calls = Calls::default();
+        let mut calls = CutShort::default();
         for round in 0..100 {
             let other = node("other");
             let seqs = &written[round * 2..round * 2 + 2];
-            calls.cut_short(store.join(&other, Mode::SingleNode, LEASE)).await;
-            calls.cut_short(store.acquire(&other)).await;
-            calls.cut_short(store.fetch(&fetch(100))).await;
-            calls.cut_short(store.claim(&other, &fetch(10))).await;
-            calls.cut_short(store.settle(&owner, Fence::Table, &verdicts[round * 2..round * 2 + 2])).await;
-            calls.cut_short(store.release(&other, &rows_at(&store, seqs).await.expect("reads"))).await;
-            calls.cut_short(store.reclaim(&owner, true)).await;
-            calls.cut_short(store.renew(&owner, LEASE, None, None)).await;
-            calls.cut_short(store.leave(&other)).await;
-            calls.cut_short(store.check()).await;
+            calls.cut_short("join", store.join(&other, Mode::SingleNode, LEASE)).await;
+            calls.cut_short("acquire", store.acquire(&other)).await;
+            calls.cut_short("fetch", store.fetch(&fetch(100))).await;
+            calls.cut_short("claim", store.claim(&other, &fetch(10))).await;
+            calls.cut_short("settle", store.settle(&owner, Fence::Table, &verdicts[round * 2..round * 2 + 2])).await;
+            calls.cut_short("release", store.release(&other, &rows_at(&store, seqs).await.expect("reads"))).await;
+            calls.cut_short("reclaim", store.reclaim(&owner, true)).await;
+            calls.cut_short("renew", store.renew(&owner, LEASE, None, None)).await;
+            calls.cut_short("leave", store.leave(&other)).await;
+            calls.cut_short("check", store.check()).await;
             // Those that follow find a pool in order, whatever was cut short.
             store.counts().await.expect("counts");
         }
-        assert!(calls.ended > 0 && calls.dropped > 0, "{calls:?}");
+        calls.assert_some_of_each();
         // The server needs a moment to notice closed connections; nothing here tells it.
         eventually("no transaction is open", async || {
             let open = format!(

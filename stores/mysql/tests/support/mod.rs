@@ -11,7 +11,6 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Opts, OptsBuilder, Pool, TxOpts};
-use pillarbox_core::clock::SystemRandom;
 use pillarbox_core::event::{Envelope, Stamp};
 use pillarbox_core::ownership::{Acquired, Mode, NodeId};
 use pillarbox_core::row::Verdict;
@@ -155,9 +154,4 @@ pub(crate) async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
         tokio::time::sleep(Duration::from_millis(150)).await;
     }
     panic!("it never came about: {what}");
-}
-
-/// Random bits, for the points at which futures are dropped.
-pub(crate) fn random() -> u64 {
-    pillarbox_core::clock::Random::next_u64(&SystemRandom)
 }

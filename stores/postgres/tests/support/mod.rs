@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool};
 use futures_util::FutureExt as _;
-use pillarbox_core::clock::SystemRandom;
 use pillarbox_core::event::{Envelope, Stamp};
 use pillarbox_core::ownership::{Acquired, Mode, NodeId, NodeName};
 use pillarbox_core::row::Verdict;
@@ -226,9 +225,4 @@ pub(crate) async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
     panic!("it never came about: {what}");
-}
-
-/// Random bits, for the points at which futures are dropped.
-pub(crate) fn random() -> u64 {
-    pillarbox_core::clock::Random::next_u64(&SystemRandom)
 }
