@@ -1,7 +1,5 @@
 //! Every call may be dropped at any await: nothing may be left behind in the database or in the pool.
 
-use std::time::Duration;
-
 use crate::support::{self, LEASE, done, events, eventually, fetch, node, with_db};
 use mysql_async::prelude::Queryable as _;
 use pillarbox_core::ownership::{Fence, Mode};
