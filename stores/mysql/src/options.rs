@@ -25,6 +25,8 @@ pub struct MysqlOptions {
     source: Source,
     /// Plaintext to another machine, with the driver's own options.
     plaintext: bool,
+    /// A setting of URLs that was given beside the driver's own options.
+    of_urls: Option<&'static str>,
     table: String,
     pool_size: usize,
     connect_timeout: Duration,
@@ -58,7 +60,7 @@ impl MysqlOptions {
     /// | Parameter | Meaning |
     /// |---|---|
     /// | `ssl-mode` | `disabled`: plaintext; `preferred` (default): TLS if the server offers it; `required`: encrypted, not verified; `verify_identity`: by a trusted authority for this host |
-    /// | `ssl-ca` | PEM file of trusted authorities, for `verify_identity`; without it, those of the operating system |
+    /// | `ssl-ca` | PEM file of trusted authorities, for `verify_identity` alone; without it, those of the operating system |
     /// | `ssl-cert`, `ssl-key` | PEM files of the client's own certificate and its key, for a server that asks for one |
     /// | `socket` | path of a Unix socket, used instead of the host |
     /// | `connect_timeout` | seconds; default 10 |
@@ -97,11 +99,12 @@ impl MysqlOptions {
 
     fn of(source: Source) -> Self {
         let connect_timeout = Duration::from_secs(10);
-        Self { source, plaintext: false, table: TableName::default().to_string(), pool_size: 4, connect_timeout }
+        let table = TableName::default().to_string();
+        Self { source, plaintext: false, of_urls: None, table, pool_size: 4, connect_timeout }
     }
 
     /// Sets whether options of the driver without TLS may lead to another machine, over a network that is trusted. Default: no. A URL says
-    /// `ssl-mode=disabled` instead.
+    /// `ssl-mode=disabled` instead, and is refused with this.
     pub fn plaintext(mut self, plaintext: bool) -> Self {
         self.plaintext = plaintext;
         self
@@ -127,11 +130,12 @@ impl MysqlOptions {
         self
     }
 
-    /// PEM file of the authorities to trust, as `ssl-ca` in the URL. It matters for `ssl-mode=verify_identity`.
-    /// The driver's own options say it themselves.
+    /// PEM file of the authorities to trust, as `ssl-ca` in the URL. It takes `ssl-mode=verify_identity`; other modes verify nothing, and are
+    /// refused with it. The driver's own options say it themselves.
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
-        if let Source::Url(target) = &mut self.source {
-            target.tls.ca_file = Some(path.into());
+        match &mut self.source {
+            Source::Url(target) => target.tls.ca_file = Some(path.into()),
+            Source::Driver(_) => self.of_urls = Some("ca_file"),
         }
         self
     }
@@ -139,8 +143,11 @@ impl MysqlOptions {
     /// PEM files of the client's own certificate and its key, as `ssl-cert` and `ssl-key` in the URL. The driver's own options say
     /// it themselves.
     pub fn client_certificate(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        if let Source::Url(target) = &mut self.source {
-            target.tls.identity = Some(Identity { certificate: certificate.into(), key: key.into() });
+        match &mut self.source {
+            Source::Url(target) => {
+                target.tls.identity = Some(Identity { certificate: certificate.into(), key: key.into() });
+            }
+            Source::Driver(_) => self.of_urls = Some("client_certificate"),
         }
         self
     }
@@ -170,6 +177,7 @@ impl MysqlOptions {
         if self.connect_timeout.is_zero() {
             return Err(refuse("setting `connect_timeout` is zero; give it at least a second".to_owned()));
         }
+        self.check_tls()?;
         let mut sessions = self.sessions()?;
         let mut first = greet(&sessions).await;
         if let Source::Url(target) = &mut self.source
@@ -183,6 +191,22 @@ impl MysqlOptions {
         }
         let mariadb = first.map_err(|failure| failure.during(operation::CONNECT, sessions.address()))?;
         Ok(MysqlStore::new(sessions, table, mariadb))
+    }
+
+    /// Refuses settings of TLS that would do nothing.
+    fn check_tls(&self) -> Result<(), StoreError> {
+        if let Some(setting) = self.of_urls {
+            let problem = format!("the driver's own options were given, beside which `{setting}` means nothing");
+            return Err(refuse(format!("{problem}; give it to them, by `ssl_opts`")));
+        }
+        match &self.source {
+            Source::Url(_) if self.plaintext => {
+                let problem = "a URL was given, beside which `plaintext(true)` means nothing";
+                Err(refuse(format!("{problem}; write `ssl-mode=disabled` in the URL")))
+            }
+            Source::Url(target) => target.tls.check(),
+            Source::Driver(_) => Ok(()),
+        }
     }
 
     fn sessions(&self) -> Result<Sessions, StoreError> {

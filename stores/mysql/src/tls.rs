@@ -58,6 +58,17 @@ pub(crate) struct Identity {
 }
 
 impl Tls {
+    /// Refuses authorities that nothing would be verified by.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        if self.ca_file.is_some() && self.mode != SslMode::VerifyIdentity {
+            return Err(url::refuse(
+                "names authorities to trust, by `ssl-ca` or `ca_file`, in a mode that verifies no certificate",
+                "write `ssl-mode=verify_identity`, or leave the authorities out",
+            ));
+        }
+        Ok(())
+    }
+
     /// The driver's options; `None` is a connection without TLS.
     pub(crate) fn options(&self) -> Result<Option<SslOpts>, StoreError> {
         if self.mode == SslMode::Disabled {

@@ -72,6 +72,7 @@ impl Target {
         if target.tls.mode == SslMode::Preferred && target.leads_elsewhere() {
             target.tls.mode = SslMode::Required;
         }
+        target.tls.check()?;
         Ok(target)
     }
 
@@ -176,12 +177,13 @@ mod tests {
     #[test]
     fn every_part_is_read() {
         let target =
-            target("mysql://a%20b:p%40ss@db.internal/shop?connect_timeout=3&ssl-mode=required&ssl-ca=%2Fca.pem");
+            target("mysql://a%20b:p%40ss@db.internal/shop?connect_timeout=3&ssl-mode=verify_identity&ssl-ca=%2Fca.pem");
         assert_eq!(target.user.as_deref(), Some("a b"));
         assert_eq!(target.password.as_deref(), Some("p@ss"));
         assert_eq!(target.database.as_deref(), Some("shop"));
         assert_eq!(target.connect_timeout, Some(Duration::from_secs(3)));
-        assert_eq!(target.tls, Tls { mode: SslMode::Required, ca_file: Some("/ca.pem".into()), identity: None });
+        let tls = Tls { mode: SslMode::VerifyIdentity, ca_file: Some("/ca.pem".into()), identity: None };
+        assert_eq!(target.tls, tls);
         assert!(!format!("{target:?}").contains("p@ss"));
     }
 
@@ -212,6 +214,10 @@ mod tests {
             ("mysql://u@h/d?connect_timeout=soon", "connect_timeout"),
             ("mysql://u@h/d?ssl-cert=/c", "name both"),
             ("mysql://u@h/d?ssl-key=/k", "name both"),
+            ("mysql://u@h/d?ssl-ca=/c", "`ssl-mode=verify_identity`"),
+            ("mysql://u@localhost/d?ssl-ca=/c", "`ssl-mode=verify_identity`"),
+            ("mysql://u@h/d?ssl-ca=/c&ssl-mode=required", "`ssl-mode=verify_identity`"),
+            ("mysql://u@h/d?ssl-ca=/c&ssl-mode=disabled", "`ssl-mode=verify_identity`"),
             ("mysql://%ff@h/d", "user"),
         ];
         for (url, part) in table {

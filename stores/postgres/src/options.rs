@@ -32,7 +32,7 @@ impl PostgresOptions {
     ///
     /// | Parameter | Meaning |
     /// |---|---|
-    /// | `sslmode` | `disable`: plaintext; `prefer`, `allow`: TLS if the server offers it; `require`: encrypted, not verified; `verify-ca`: issued by a trusted authority; `verify-full`: and for this host. Default: `prefer` |
+    /// | `sslmode` | `disable`: plaintext; `prefer`, `allow`: TLS if the server offers it; `require`: encrypted, and verified as `verify-ca` does if the URL has `sslrootcert`; `verify-ca`: issued by a trusted authority; `verify-full`: and for this host. Default: `prefer` |
     /// | `sslrootcert` | PEM file of trusted authorities; without it, or as `system`, those of the operating system |
     /// | `sslcert`, `sslkey` | PEM files of the client's own certificate and its key, for a server that asks for one |
     /// | `sslnegotiation` | `postgres` (default), `direct` (PostgreSQL 17) |
@@ -108,9 +108,9 @@ impl PostgresOptions {
     }
 
     /// PEM file of the authorities to trust, as `sslrootcert` in the URL. It matters for `sslmode=verify-ca` and
-    /// `verify-full`.
+    /// `verify-full`, and makes `require` verify as `verify-ca` does.
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.target.tls.roots = Roots::File(path.into());
+        self.target.tls.trust(Roots::File(path.into()), self.target.config.get_ssl_mode());
         self
     }
 

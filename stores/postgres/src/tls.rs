@@ -9,6 +9,7 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::connector::Connector;
@@ -34,7 +35,7 @@ pub(crate) struct Identity {
 /// The parts of a certificate that are verified: the rows of libpq's table of `sslmode`s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verify {
-    /// `prefer` and `require` keep out who only listens.
+    /// `prefer`, and `require` without a root certificate, keep out who only listens.
     Nothing,
     /// `verify-ca`: the certificate was issued by somebody trusted.
     Chain,
@@ -52,6 +53,14 @@ pub(crate) enum Roots {
 }
 
 impl Tls {
+    /// Trusts these authorities. As in libpq, `require` then verifies that one of them has issued the certificate.
+    pub(crate) fn trust(&mut self, roots: Roots, mode: SslMode) {
+        self.roots = roots;
+        if self.verify == Verify::Nothing && mode == SslMode::Require {
+            self.verify = Verify::Chain;
+        }
+    }
+
     /// The connector. The cryptography is handed in here, so that it works in a process with any default provider or none.
     pub(crate) fn connector(&self) -> Result<Connector, StoreError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());

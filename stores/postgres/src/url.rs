@@ -179,11 +179,10 @@ fn complete(config: &mut Config, kept: &[(&str, &str)]) {
 }
 
 fn tls(sslmode: &str, sslrootcert: Option<String>, config: &mut Config) -> Result<Tls, StoreError> {
-    let verify = match (sslmode, &sslrootcert) {
-        ("disable" | "allow" | "prefer", _) | ("require", None) => Verify::Nothing,
-        // As in libpq: who names a root certificate wants it checked.
-        ("require", Some(_)) | ("verify-ca", _) => Verify::Chain,
-        ("verify-full", _) => Verify::ChainAndName,
+    let verify = match sslmode {
+        "disable" | "allow" | "prefer" | "require" => Verify::Nothing,
+        "verify-ca" => Verify::Chain,
+        "verify-full" => Verify::ChainAndName,
         _ => {
             return Err(refuse(
                 "has a parameter `sslmode` that is unknown",
@@ -201,11 +200,13 @@ fn tls(sslmode: &str, sslrootcert: Option<String>, config: &mut Config) -> Resul
         "allow" | "prefer" if !leads_elsewhere(config) => SslMode::Prefer,
         _ => SslMode::Require,
     });
-    let roots = match sslrootcert {
-        Some(path) if path != "system" => Roots::File(path.into()),
-        _ => Roots::System,
-    };
-    Ok(Tls { verify, roots, direct: config.get_ssl_negotiation() == SslNegotiation::Direct, identity: None })
+    let direct = config.get_ssl_negotiation() == SslNegotiation::Direct;
+    let mut tls = Tls { verify, roots: Roots::System, direct, identity: None };
+    if let Some(path) = sslrootcert {
+        let roots = if path == "system" { Roots::System } else { Roots::File(path.into()) };
+        tls.trust(roots, config.get_ssl_mode());
+    }
+    Ok(tls)
 }
 
 /// True if a host, or the address that the URL names in its place, is another machine.
@@ -302,6 +303,7 @@ mod tests {
             ("sslmode=prefer&sslrootcert=/ca", SslMode::Prefer, Nothing, Roots::File("/ca".into())),
             ("sslmode=require", SslMode::Require, Nothing, Roots::System),
             ("sslmode=require&sslrootcert=%2Fa%20b", SslMode::Require, Chain, Roots::File("/a b".into())),
+            ("sslmode=require&sslrootcert=system", SslMode::Require, Chain, Roots::System),
             ("sslmode=verify-ca", SslMode::Require, Chain, Roots::System),
             ("sslmode=verify-full&sslrootcert=system", SslMode::Require, ChainAndName, Roots::System),
             ("sslrootcert=/ca&sslmode=verify-full", SslMode::Require, ChainAndName, Roots::File("/ca".into())),
@@ -312,6 +314,22 @@ mod tests {
             let target = target(&format!("postgres://u@{host}/d?{query}"));
             assert_eq!(target.config.get_ssl_mode(), mode, "{query}");
             assert_eq!(target.tls, Tls { verify, roots, direct: false, identity: None }, "{query}");
+        }
+    }
+
+    #[test]
+    fn to_another_machine_a_root_certificate_is_verified_in_every_mode_with_tls() {
+        use Verify::{Chain, Nothing};
+        for (url, mode, verify) in [
+            ("postgres://u@h/d?sslrootcert=/ca", SslMode::Require, Chain),
+            ("postgres://u@h/d?sslrootcert=/ca&sslmode=prefer", SslMode::Require, Chain),
+            ("postgres://u@h/d?sslrootcert=/ca&sslmode=allow", SslMode::Require, Chain),
+            ("postgres://u@h/d?sslrootcert=/ca&sslmode=disable", SslMode::Disable, Nothing),
+            ("postgres://u@localhost/d?sslrootcert=/ca", SslMode::Prefer, Nothing),
+        ] {
+            let target = target(url);
+            assert_eq!(target.config.get_ssl_mode(), mode, "{url}");
+            assert_eq!((target.tls.verify, target.tls.roots), (verify, Roots::File("/ca".into())), "{url}");
         }
     }
 

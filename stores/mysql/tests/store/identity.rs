@@ -114,3 +114,21 @@ async fn the_drivers_own_options_lead_to_another_machine_with_tls_or_on_purpose(
     let connected: Result<MysqlStore, StoreError> = options.connect().await;
     assert_eq!(connected.expect_err("nobody is there").kind(), StoreErrorKind::Unavailable);
 }
+
+/// What is thrown away silently is believed to protect.
+#[tokio::test]
+async fn settings_that_would_do_nothing_are_refused() {
+    let url =
+        |parameters: &str| MysqlOptions::parse(&format!("mysql://shop@localhost:1/orders{parameters}")).expect("valid");
+    let own = || MysqlOptions::from_opts(OptsBuilder::default().ip_or_hostname("localhost").tcp_port(1));
+    for (options, part) in [
+        (own().ca_file("/ca.pem"), "`ca_file` means nothing; give it to them, by `ssl_opts`"),
+        (own().client_certificate("/c", "/k"), "`client_certificate` means nothing; give it to them, by `ssl_opts`"),
+        (url("").plaintext(true), "write `ssl-mode=disabled` in the URL"),
+        (url("").ca_file("/ca.pem"), "write `ssl-mode=verify_identity`"),
+        (url("?ssl-mode=required").ca_file("/ca.pem"), "write `ssl-mode=verify_identity`"),
+    ] {
+        let error = options.connect().await.expect_err(part);
+        assert!(error.kind() == StoreErrorKind::Config && error.to_string().contains(part), "{error}");
+    }
+}

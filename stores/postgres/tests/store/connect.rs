@@ -152,6 +152,20 @@ async fn tls_is_verified_as_far_as_asked() {
             let error = connect(host, &parameters).await.err().unwrap_or_else(|| panic!("{host} {parameters}"));
             assert_eq!(error.kind(), StoreErrorKind::Denied, "{host} {parameters}: {error:?}");
         }
+        // No rule takes the address `0.0.0.0` for this machine, and Linux leads it there.
+        let elsewhere = if address.is_loopback() { "0.0.0.0".to_owned() } else { address.to_string() };
+        let to = |parameters: &str| db.options_at(&db.url_at(&elsewhere, "", parameters));
+        to(&format!("&sslrootcert={ours}")).connect().await.expect("it is trusted, whatever host it names");
+        to("&sslmode=require").ca_file(ours).connect().await.expect("it is trusted, whatever host it names");
+        for options in [
+            to(&format!("&sslrootcert={other}")),
+            to(&format!("&sslmode=prefer&sslrootcert={other}")),
+            to("").ca_file(other),
+            to("&sslmode=require").ca_file(other),
+        ] {
+            let error = options.clone().connect().await.err().unwrap_or_else(|| panic!("{options:?}"));
+            assert_eq!(error.kind(), StoreErrorKind::Denied, "{options:?}: {error:?}");
+        }
         let error = connect("localhost", "&sslmode=verify-full&sslrootcert=/no/such/file").await.expect_err("no file");
         assert_eq!(error.kind(), StoreErrorKind::Config);
         assert!(error.to_string().contains("/no/such/file"), "{error}");
