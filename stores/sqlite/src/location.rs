@@ -13,8 +13,14 @@ pub(crate) fn file(location: &str) -> Result<PathBuf, ConfigError> {
         // The file is created if it is missing, which is all that `mode=rwc` says.
         "" | "mode=rw" | "mode=rwc" => {}
         "mode=memory" => return Err(in_memory()),
+        // Their values may be secret, such as a key, and so may a text that is not the form of a parameter.
         other => {
-            let problem = format!("has the parameters `{other}`");
+            let names = other.split('&').filter_map(|parameter| Some(parameter.split_once('=')?.0));
+            let names: Vec<_> = names.filter(|name| is_plain(name)).map(|name| format!("`{name}`")).collect();
+            let problem = match names.is_empty() {
+                true => "has parameters".to_owned(),
+                false => format!("has the parameters {}", names.join(", ")),
+            };
             return Err(ConfigError::new("url", problem, "leave them out and use SqliteOptions instead"));
         }
     }
@@ -41,6 +47,11 @@ fn named(name: &str) -> Result<PathBuf, ConfigError> {
         return Err(ConfigError::new("path", "contains a NUL character", "name the database file, such as `shop.db`"));
     }
     Ok(Path::new(name).to_owned())
+}
+
+/// True if a text looks like the name of a parameter.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
 fn in_memory() -> ConfigError {
@@ -71,10 +82,22 @@ mod tests {
             let error = file(location).expect_err(location);
             assert!(error.to_string().contains("in-memory store"), "{error}");
         }
-        for location in ["", "sqlite:", "sqlite://", "file:x.db", "postgres://u:secret@h/d", "sqlite://x?cache=shared"]
-        {
+        for location in [
+            "",
+            "sqlite:",
+            "sqlite://",
+            "file:x.db",
+            "postgres://u:secret@h/d",
+            "sqlite://x?cache=shared",
+            "sqlite://x?key=secret",
+            "sqlite://x?mode=rwc&key=secret",
+            "sqlite://x?secret",
+            "sqlite://x?%secret=1",
+        ] {
             let error = file(location).expect_err(location);
             assert!(!error.to_string().contains("secret"), "{error}");
         }
+        let error = file("sqlite://x?cache=shared&key=secret").expect_err("refused").to_string();
+        assert!(error.contains("has the parameters `cache`, `key`; leave them out"), "{error}");
     }
 }

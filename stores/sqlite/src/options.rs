@@ -1,3 +1,4 @@
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,9 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 use crate::{SqliteStore, location, migrate};
 
 /// The database file to open, and the options for opening it.
-#[derive(Debug, Clone)]
+///
+/// `Debug` leaves out sqlx's options, which may hold a key.
+#[derive(Clone)]
 #[must_use = "nothing is opened before open() is called"]
 pub struct SqliteOptions {
     location: String,
@@ -18,6 +21,17 @@ pub struct SqliteOptions {
     table: String,
     pub(crate) synchronous: SqliteSynchronous,
     pub(crate) busy_timeout: Duration,
+}
+
+impl fmt::Debug for SqliteOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteOptions")
+            .field("file", &self.checked_file())
+            .field("table", &self.table)
+            .field("synchronous", &self.synchronous)
+            .field("busy_timeout", &self.busy_timeout)
+            .finish_non_exhaustive()
+    }
 }
 
 impl SqliteOptions {

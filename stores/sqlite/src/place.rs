@@ -68,6 +68,9 @@ pub(crate) fn writable(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The links in a row that are followed to a file, as many as Linux follows.
+const MOST_LINKS: usize = 40;
+
 /// Creates a missing file for its owner alone, since the rows hold what not everybody on the machine may read. SQLite gives the
 /// write-ahead log and the shared memory beside it the same permissions. Where this fails, SQLite says why.
 pub(crate) fn create(file: &Path) {
@@ -75,7 +78,16 @@ pub(crate) fn create(file: &Path) {
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    drop(options.open(file));
+    let mut file = file.to_owned();
+    // What opens no file that exists follows no link either, so links are followed here.
+    for _ in 0..MOST_LINKS {
+        match (options.open(&file), file.read_link()) {
+            (Err(error), Ok(target)) if error.kind() == io::ErrorKind::AlreadyExists => {
+                file = file.parent().unwrap_or(Path::new("")).join(target);
+            }
+            _ => return,
+        }
+    }
 }
 
 /// The device and the number of a file, which no other file has while this one is open.

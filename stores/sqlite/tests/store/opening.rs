@@ -65,6 +65,38 @@ async fn a_new_database_is_its_owners_alone_and_an_old_one_is_left_as_it_is() {
     assert_eq!(["", "-wal"].map(mode), [0o640; 2]);
 }
 
+/// A link to a place for a database that is still to be created, and a link to that.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_new_database_behind_a_link_is_its_owners_alone() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let scratch = Scratch::new();
+    let folder = scratch.path().join("data");
+    std::fs::create_dir(&folder).expect("a folder");
+    symlink("data/shop.db", scratch.path().join("link.db")).expect("a link");
+    symlink(scratch.path().join("link.db"), scratch.file()).expect("a link to a link");
+    let store = scratch.store().await;
+    assert_eq!(store.counts().await.expect("counts").new, 0);
+    for name in ["shop.db", "shop.db-wal", "shop.db-shm"] {
+        let file = folder.join(name).metadata().expect(name);
+        assert_eq!(file.permissions().mode() & 0o777, 0o600, "{name}");
+    }
+    let nowhere = scratch.path().join("circle.db");
+    symlink(&nowhere, &nowhere).expect("a link to itself");
+    SqliteOptions::new(nowhere.to_string_lossy()).open().await.expect_err("it leads nowhere");
+}
+
+#[test]
+fn passwords_stay_secret() {
+    let connect = SqliteConnectOptions::new().filename("shop.db").pragma("key", "'s3cr3t'");
+    let options = SqliteOptions::from_connect_options(connect);
+    for options in [options, SqliteOptions::new("sqlite://shop.db?key=s3cr3t")] {
+        let text = format!("{options:?}");
+        assert!(!text.contains("s3cr3t") && text.contains("outbox_event"), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn a_store_is_made_from_sqlxs_own_options() {
     let scratch = Scratch::new();
