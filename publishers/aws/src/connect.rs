@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_config::{BehaviorVersion, ConfigLoader, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{self, TlsContext, TrustStore};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_smithy_types::retry::RetryConfig;
+use aws_types::service_config::ServiceConfigKey;
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::Secret;
 
@@ -32,8 +33,8 @@ pub(crate) fn http(options: &AwsOptions) -> Result<SharedHttpClient, ConfigError
         .build_https())
 }
 
-/// Reads what the environment and the profile say.
-pub(crate) async fn config(options: &AwsOptions, http: SharedHttpClient) -> SdkConfig {
+/// What reads the environment and the profile.
+pub(crate) fn loader(options: &AwsOptions, http: SharedHttpClient) -> ConfigLoader {
     let limits = TimeoutConfig::builder().connect_timeout(options.timeout).operation_timeout(options.timeout).build();
     let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
         .http_client(http)
@@ -54,5 +55,18 @@ pub(crate) async fn config(options: &AwsOptions, http: SharedHttpClient) -> SdkC
         let given = Credentials::new(id, Secret::expose(secret), token, None, "options");
         loader = loader.credentials_provider(given);
     }
-    loader.load().await
+    loader
+}
+
+/// The endpoint that the client of this service sends to, if it is not the region's: that of the options, else that of the environment or
+/// the profile for this service, else that for all. The client looks for it in the same places.
+pub(crate) fn endpoint(config: &SdkConfig, service: &str) -> Option<String> {
+    let of_all = || config.endpoint_url().map(str::to_owned);
+    if config.get_origin("endpoint_url").is_client_config() {
+        return of_all();
+    }
+    let key = ServiceConfigKey::builder().service_id(service).env("AWS_ENDPOINT_URL").profile("endpoint_url");
+    // A key that has all three is never refused.
+    let of_service = key.build().ok().and_then(|key| config.service_config()?.load_config(key));
+    of_service.or_else(of_all)
 }

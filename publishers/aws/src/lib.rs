@@ -64,7 +64,7 @@ macro_rules! publisher {
         #[async_trait]
         impl Publisher for $publisher {
             fn info(&self) -> &PublisherInfo {
-                &self.0.info
+                self.0.info()
             }
 
             async fn check(&self, targets: &[String]) -> Result<(), PublishError> {

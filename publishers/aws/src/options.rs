@@ -19,7 +19,9 @@ const LEAST_MESSAGE: usize = 1024;
 pub struct AwsOptions {
     /// The region, such as `eu-central-1`. Default: what the environment or the profile says.
     pub region: Option<String>,
-    /// The address of the service, if it is not Amazon's own: `https://host`. Default: the region's.
+    /// The address of the service, if it is not Amazon's own: `https://host`. Default: what `AWS_ENDPOINT_URL_SQS` or `AWS_ENDPOINT_URL_SNS`,
+    /// `AWS_ENDPOINT_URL` or the profile says, for which the same rules hold; else the region's. `AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true`
+    /// turns these off.
     pub endpoint_url: Option<Secret>,
     /// The access key's id. Default: credentials from the environment, the profile, a web identity, the container or the machine.
     pub access_key_id: Option<String>,
@@ -37,7 +39,7 @@ pub struct AwsOptions {
     /// The limit of one call, connecting and looking for credentials included. Default: 10 s.
     #[serde(deserialize_with = "timeout::read")]
     pub timeout: Duration,
-    /// Allows an `endpoint_url` of `http://` to lead to another machine. Default: no.
+    /// Allows an endpoint of `http://` to lead to another machine. Default: no.
     pub plaintext: bool,
     /// PEM file of the authorities to trust. Default: those of the operating system.
     pub ca_file: Option<PathBuf>,
@@ -83,7 +85,8 @@ impl AwsOptions {
         self.endpoint_url.as_ref().map_or(Ok(()), |url| self.check_endpoint(url.expose()))
     }
 
-    fn check_endpoint(&self, url: &str) -> Result<(), ConfigError> {
+    /// Checks the endpoint, whoever has named it.
+    pub(crate) fn check_endpoint(&self, url: &str) -> Result<(), ConfigError> {
         let refuse = |problem: &'static str, remedy| Err(ConfigError::new("endpoint_url", problem, remedy));
         let Ok(url) = Url::parse(url) else { return refuse("is no URL", "write https://host") };
         let Some(host) = url.host_str() else { return refuse("names no host", "write https://host") };

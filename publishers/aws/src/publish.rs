@@ -49,12 +49,20 @@ pub(crate) type Outcomes = HashMap<String, Result<Option<String>, Problem>>;
 /// Carries messages to a service.
 #[derive(Debug)]
 pub(crate) struct Courier<S> {
-    pub(crate) info: PublisherInfo,
+    /// As the options say it.
+    info: PublisherInfo,
     options: AwsOptions,
     http: SharedHttpClient,
     /// Made when it is first needed, since finding credentials asks others.
-    service: OnceCell<S>,
+    found: OnceCell<Found<S>>,
     closed: AtomicBool,
+}
+
+/// A service as the environment and the profile lead to it.
+#[derive(Debug)]
+struct Found<S> {
+    service: S,
+    info: PublisherInfo,
 }
 
 type Receipts = Vec<(usize, Receipt)>;
@@ -62,18 +70,18 @@ type Receipts = Vec<(usize, Receipt)>;
 impl<S: Service> Courier<S> {
     pub(crate) fn new(options: AwsOptions) -> Result<Self, ConfigError> {
         options.check()?;
-        let region = options.region.as_deref().unwrap_or("the region of the environment");
-        let address = match &options.endpoint_url {
-            Some(url) => format!("{} at {}", S::KIND, url.expose()),
-            None => format!("{} in {region}", S::KIND),
-        };
         Ok(Self {
-            info: PublisherInfo::new(S::KIND, address).with_targets(S::TARGETS),
+            info: info::<S>(&options, options.endpoint_url.as_ref().map(|url| url.expose())),
             http: connect::http(&options)?,
             options,
-            service: OnceCell::new(),
+            found: OnceCell::new(),
             closed: AtomicBool::new(false),
         })
+    }
+
+    /// With the endpoint of the environment or the profile, as soon as they were read.
+    pub(crate) fn info(&self) -> &PublisherInfo {
+        self.found.get().map_or(&self.info, |found| &found.info)
     }
 
     /// The reason why no message like this one can ever be sent.
@@ -97,15 +105,27 @@ impl<S: Service> Courier<S> {
         Ok(())
     }
 
-    async fn service(&self) -> &S {
-        let make = async || S::new(&connect::config(&self.options, self.http.clone()).await);
-        self.service.get_or_init(make).await
+    async fn service(&self) -> Result<&S, PublishError> {
+        let find = async || self.find(&connect::loader(&self.options, self.http.clone()).load().await);
+        Ok(&self.found.get_or_try_init(find).await?.service)
+    }
+
+    fn find(&self, config: &SdkConfig) -> Result<Found<S>, PublishError> {
+        let endpoint = connect::endpoint(config, S::KIND);
+        if let Some(url) = &endpoint {
+            // The one of the options has passed already.
+            self.options.check_endpoint(url).map_err(|error| {
+                let named = "the endpoint of the environment or the profile cannot be used";
+                PublishError::misconfigured(format!("{named}: {error}"))
+            })?;
+        }
+        Ok(Found { service: S::new(config), info: info::<S>(&self.options, endpoint.as_deref()) })
     }
 
     pub(crate) async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
         self.open()?;
         let checking = async {
-            let service = self.service().await;
+            let service = self.service().await?;
             for target in targets {
                 S::accept(target).map_err(|error| PublishError::misconfigured(error.to_string()))?;
                 service.check(target).await.map_err(|problem| problem.error(target))?;
@@ -129,7 +149,16 @@ impl<S: Service> Courier<S> {
                 Err(error) => receipts[index] = Err(error),
             }
         }
-        let Ok(service) = timeout_at(deadline, self.service()).await else { return receipts };
+        let service = match timeout_at(deadline, self.service()).await {
+            Ok(Ok(service)) => service,
+            Ok(Err(error)) => {
+                for entry in of_target.values().flatten() {
+                    receipts[entry.index] = Err(error.clone());
+                }
+                return receipts;
+            }
+            Err(_) => return receipts,
+        };
         // What is bounded is the batches under way, whatever targets they go to.
         let call = Call { service, deadline, largest, room: Semaphore::new(self.options.concurrency) };
         let sent: Vec<Receipts> = stream::iter(of_target)
@@ -144,6 +173,15 @@ impl<S: Service> Courier<S> {
         }
         receipts
     }
+}
+
+fn info<S: Service>(options: &AwsOptions, endpoint: Option<&str>) -> PublisherInfo {
+    let address = match (endpoint, &options.region) {
+        (Some(url), _) => format!("{} at {url}", S::KIND),
+        (None, Some(region)) => format!("{} in {region}", S::KIND),
+        (None, None) => format!("{} in the region of the environment", S::KIND),
+    };
+    PublisherInfo::new(S::KIND, address).with_targets(S::TARGETS)
 }
 
 struct Call<'a, S> {
@@ -234,8 +272,45 @@ fn late() -> PublishError {
 }
 
 #[cfg(test)]
+#[expect(deprecated, reason = "what holds a profile has moved to a crate that is needed for nothing else")]
 mod tests {
-    use super::position;
+    use aws_config::profile::profile_file::{ProfileFileKind, ProfileFiles};
+    use pillarbox_core::publisher::PublishErrorKind::Misconfigured;
+
+    use super::*;
+    use crate::sns::Sns;
+    use crate::sqs::Sqs;
+
+    /// The service of a profile, and its address.
+    async fn found<S: Service>(profile: &str, plaintext: bool) -> Result<String, PublishError> {
+        let mut options = AwsOptions::default();
+        (options.region, options.plaintext) = (Some("eu-central-1".to_owned()), plaintext);
+        options.profile = Some("shop".to_owned());
+        let courier = Courier::<S>::new(options).expect("options");
+        let files = ProfileFiles::builder().with_contents(ProfileFileKind::Config, profile).build();
+        let loader = connect::loader(&courier.options, courier.http.clone()).profile_files(files);
+        courier.find(&loader.load().await).map(|found| found.info.address)
+    }
+
+    #[tokio::test]
+    async fn an_endpoint_that_the_profile_names_is_held_to_the_rules_and_shown() {
+        const OF_SQS: &str = "[profile shop]\nendpoint_url = https://all.example\nservices = s\n\
+                              [services s]\nsqs =\n  endpoint_url = http://10.0.0.7:4566\n";
+        assert_eq!(found::<Sqs>("[profile shop]\n", false).await.expect("the region's"), "sqs in eu-central-1");
+        let here = "[profile shop]\nendpoint_url = http://localhost:4566\n";
+        assert_eq!(found::<Sns>(here, false).await.expect("this machine"), "sns at http://localhost:4566");
+        assert_eq!(found::<Sns>(OF_SQS, false).await.expect("TLS"), "sns at https://all.example");
+        assert_eq!(found::<Sqs>(OF_SQS, true).await.expect("on purpose"), "sqs at http://10.0.0.7:4566");
+        for profile in [OF_SQS, "[profile shop]\nendpoint_url = http://10.0.0.7\n"] {
+            let error = found::<Sqs>(profile, false).await.expect_err("another machine");
+            assert_eq!(error.kind(), Misconfigured);
+            let text = error.to_string();
+            assert!(text.contains("the environment or the profile") && text.contains("`plaintext = true`"), "{text}");
+        }
+        let secret = found::<Sqs>("[profile shop]\nendpoint_url = https://u:hunter2@sqs.example\n", false).await;
+        let text = secret.expect_err("credentials").to_string();
+        assert!(text.contains("holds credentials") && !text.contains("hunter2"), "{text}");
+    }
 
     #[test]
     fn a_position_is_the_id_and_in_fifo_the_sequence_number() {
