@@ -10,7 +10,7 @@ use reqwest::header::{LOCATION, RETRY_AFTER};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use crate::target::shown;
+use crate::target::{LEAST, shown};
 
 /// The bytes of an answer that are read, so that its connection can be used again. A longer one costs the connection.
 const READ_LIMIT: usize = 16 * 1024;
@@ -18,8 +18,6 @@ const READ_LIMIT: usize = 16 * 1024;
 const READ_TIME: Duration = Duration::from_secs(1);
 /// The number of characters of an answer that stand in an error.
 const SHOWN: usize = 200;
-/// The least length of a secret: a part of a URL that is shorter is too short for one.
-const LEAST: usize = 8;
 /// The longest pause that an endpoint may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
 
@@ -128,7 +126,10 @@ fn parts(url: &Url) -> Vec<String> {
 /// The beginning of a text, without line breaks, other control characters, secrets, and what may be secret of a URL.
 fn one_line(bytes: &[u8], secrets: &[Secret], url: &Url) -> String {
     let mut text = String::from_utf8_lossy(bytes).into_owned();
-    for secret in secrets.iter().map(Secret::expose).filter(|secret| !secret.is_empty()) {
+    let mut secrets: Vec<_> = secrets.iter().map(Secret::expose).filter(|secret| !secret.is_empty()).collect();
+    // A short one may be within a longer one.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    for secret in secrets {
         text = text.replace(secret, "(hidden)");
     }
     for part in parts(url) {
@@ -208,10 +209,11 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_one_short_line_without_secrets() {
-        let secrets = ["hunter2".into(), "".into()];
+        let secrets = ["hunter2".into(), "".into(), "long hunter2 and tail".into()];
         let url = Url::parse("https://h.example/x").expect("a URL");
         assert_eq!(one_line(b"  a\r\n\tb\0c  ", &secrets, &url), "a b c");
         assert_eq!(one_line(b"bad token hunter2!", &secrets, &url), "bad token (hidden)!");
+        assert_eq!(one_line(b"no long hunter2 and tail", &secrets, &url), "no (hidden)");
         assert_eq!(one_line(b"\xff\xfe", &[], &url), "\u{fffd}\u{fffd}");
         let slack =
             Url::parse("https://h.example/services/T0/B0/abcdefghijklmnop%20q/?key=sesame-open").expect("a URL");

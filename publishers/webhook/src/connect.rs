@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pillarbox_connect::tls;
 use pillarbox_core::error::ConfigError;
+use pillarbox_core::publisher::Secret;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::HeaderValue;
 use reqwest::{Client, redirect};
@@ -70,6 +71,12 @@ pub(crate) fn authorization(options: &WebhookOptions, targets: &Targets) -> Resu
     })?;
     value.set_sensitive(true);
     Ok(Some(value))
+}
+
+/// The credentials in the header `authorization` as an endpoint sees them, which for a user and a password is their Base64.
+pub(crate) fn credentials(authorization: &HeaderValue) -> Option<Secret> {
+    let (_, credentials) = authorization.to_str().ok()?.split_once(' ')?;
+    Some(credentials.into())
 }
 
 /// Looks names up, and leaves only addresses that may be connected to. The connection is made to one of those, without a second

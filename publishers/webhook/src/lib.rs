@@ -96,13 +96,15 @@ impl WebhookPublisher {
         options.check()?;
         let targets = Targets::new(&options)?;
         let client = connect::client(&options)?;
+        let authorization = connect::authorization(&options, &targets)?;
+        let credentials = authorization.as_ref().and_then(connect::credentials);
         Ok(Self {
             info: PublisherInfo::new(KIND, targets.address()).with_targets(TargetSyntax::Url),
             client,
             clock,
-            authorization: connect::authorization(&options, &targets)?,
+            authorization,
             signing: Signing::new(&options)?,
-            secrets: targets.secrets().chain(options.token).chain(options.password).collect(),
+            secrets: targets.secrets().chain(options.token).chain(options.password).chain(credentials).collect(),
             targets,
             concurrency: options.concurrency,
             timeout: options.timeout,

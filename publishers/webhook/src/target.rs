@@ -13,6 +13,9 @@ use url::{Host, Url};
 use crate::address::is_public;
 use crate::options::WebhookOptions;
 
+/// The least length of a secret: a part of a URL that is shorter is too short for one.
+pub(crate) const LEAST: usize = 8;
+
 /// The rules by which targets are read.
 pub(crate) struct Targets {
     base: Option<Base>,
@@ -55,10 +58,13 @@ impl Targets {
         (!base.user.is_empty() || base.password.is_some()).then_some((&base.user, base.password.as_deref()))
     }
 
+    /// The parts of the base that no error shows: its credentials and its query. A user may be a key by itself.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = Secret> {
         let base = self.base.as_ref();
-        let query = base.and_then(|base| base.url.query()).map(Secret::from);
-        base.and_then(|base| base.password.as_deref()).map(Secret::from).into_iter().chain(query)
+        let user = base.map(|base| &*base.user).filter(|user| user.len() >= LEAST);
+        let (password, query) =
+            (base.and_then(|base| base.password.as_deref()), base.and_then(|base| base.url.query()));
+        [user, password, query].into_iter().flatten().map(Secret::from)
     }
 
     /// The URL of a target.

@@ -173,6 +173,36 @@ async fn each_message_of_a_call_is_answered_for_itself() {
     assert!(!text(5).contains("hunter2"), "{}", text(5));
 }
 
+/// Endpoints that debug answer with what they were sent. A user without a password is a key, as with Stripe.
+#[tokio::test]
+async fn credentials_that_an_answer_repeats_are_hidden() {
+    let endpoint = Endpoint::start().await;
+    let said = async |user: &str, change: fn(&mut WebhookOptions)| {
+        let mut options = options();
+        options.url = Some(format!("http://{user}{}/", endpoint.address).into());
+        change(&mut options);
+        let publisher = WebhookPublisher::new(options).expect("options");
+        let receipt = publisher.publish(vec![message("echo", 1)]).await.remove(0);
+        let text = receipt.expect_err("it is refused").to_string();
+        text.split_once("answered 401: ").map(|(_, said)| said.to_owned()).unwrap_or(text)
+    };
+    for (user, change, hidden) in [
+        ("sk_live_sesame@", (|_| ()) as fn(&mut WebhookOptions), "not for Basic (hidden), which is (hidden):."),
+        ("ann:opensesame@", |_| (), "not for Basic (hidden), which is ann:(hidden)."),
+        (
+            "",
+            |options| {
+                (options.username, options.password) = (Some("ann".to_owned()), Some("opensesame".into()));
+            },
+            "not for Basic (hidden), which is ann:(hidden).",
+        ),
+        ("", |options| options.token = Some("opensesame".into()), "not for Bearer (hidden), which is ."),
+    ] {
+        let said = said(user, change).await;
+        assert!(said.starts_with(hidden), "{said}");
+    }
+}
+
 #[tokio::test]
 async fn a_pause_is_kept_to_within_the_call() {
     let endpoint = Endpoint::start().await;

@@ -13,6 +13,8 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use pillarbox_core::event::EventId;
 use pillarbox_core::publisher::Message;
 use pillarbox_webhook::{WebhookOptions, WebhookPublisher};
@@ -74,6 +76,7 @@ impl Endpoint {
             .route("/never", any(std::future::pending::<()>))
             .route("/drip", any(drip))
             .route("/meet", any(meet))
+            .route("/echo", any(echo))
             .fallback(|| async { StatusCode::NO_CONTENT })
             .layer(DefaultBodyLimit::disable())
             .layer(axum::middleware::from_fn_with_state(Arc::clone(&seen), record))
@@ -129,6 +132,14 @@ async fn pause(Path((code, after)): Path<(u16, String)>) -> Response {
 async fn huge(Path(code): Path<u16>) -> Response {
     let endless = futures_util::stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from_static(&[b'x'; 8192])));
     (StatusCode::from_u16(code).expect("a status"), Body::from_stream(endless)).into_response()
+}
+
+/// Refuses, and repeats the credentials as they were sent and as they are read.
+async fn echo(headers: HeaderMap) -> (StatusCode, String) {
+    let sent = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let read = sent.strip_prefix("Basic ").map(|credentials| STANDARD.decode(credentials).expect("Base64"));
+    let read = String::from_utf8(read.unwrap_or_default()).expect("UTF-8");
+    (StatusCode::UNAUTHORIZED, format!("not for {sent}, which is {read}."))
 }
 
 /// What asks for a token, and takes no body of more than [`LARGEST`] bytes.
