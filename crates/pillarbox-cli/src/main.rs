@@ -95,7 +95,7 @@ async fn main() -> ExitCode {
 }
 
 /// Reports a variable that cannot be used, as an error on the command line.
-fn refuse(error: &dyn std::error::Error) -> ExitCode {
+fn refuse(error: &(dyn std::error::Error + 'static)) -> ExitCode {
     report::note(&format!("error: {}", sentence(error)));
     ExitCode::from(2)
 }

@@ -19,10 +19,10 @@ pub enum Failure {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The outbox's side of the database failed.
-    #[error(transparent)]
+    #[error("{0}")]
     Store(#[from] StoreError),
     /// The outbox did not start.
-    #[error(transparent)]
+    #[error("{0}")]
     Start(#[from] StartError),
     /// A statement of the program's own failed, not of the outbox.
     #[error("could not {doing}")]
@@ -105,19 +105,27 @@ impl Failure {
 }
 
 /// An error and its causes in one line; a cause that its parent quotes already is not repeated.
+///
+/// A [`StoreError`] says all itself: its cause is the driver's error, which may quote the values of a row.
 #[must_use]
-pub fn sentence(error: &dyn Error) -> String {
+pub fn sentence(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(current) = cause {
-        let next = current.to_string();
+    let mut current = error;
+    while !is_of_store(current)
+        && let Some(cause) = current.source()
+    {
+        let next = cause.to_string();
         if !text.contains(&next) {
             text = format!("{text}: {next}");
         }
-        cause = current.source();
+        current = cause;
     }
     // A user of the program does not call the library.
     text.replace('\n', " ").replace(refusal::MIGRATE, "run `pillarbox migrate`")
+}
+
+fn is_of_store(error: &(dyn Error + 'static)) -> bool {
+    error.is::<StoreError>() || matches!(error.downcast_ref(), Some(StartError::Store(_)))
 }
 
 /// An error about a setting that came from an option, under the option's name.
@@ -161,4 +169,29 @@ macro_rules! common_failures {
             }
         })+
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    /// As PostgreSQL says it where a row violates a constraint.
+    #[test]
+    fn what_the_driver_quotes_of_a_row_is_not_shown() {
+        let refused = || {
+            let detail = "db error: ERROR: a check failed\nDETAIL: Failing row contains (hunter2)";
+            StoreError::new(StoreErrorKind::Unexpected, "replay rows", "a check failed (SQLSTATE 23514)")
+                .with_source(io::Error::other(detail))
+        };
+        let errors: [Box<dyn Error>; 3] =
+            [refused().into(), Failure::from(refused()).into(), Failure::from(StartError::from(refused())).into()];
+        for error in errors {
+            let text = sentence(&*error);
+            assert!(text.ends_with("could not replay rows: a check failed (SQLSTATE 23514)"), "{text}");
+        }
+        let own = Failure::during("place an order")(io::Error::other("a check failed"));
+        assert_eq!(sentence(&own), "could not place an order: a check failed");
+    }
 }
