@@ -41,7 +41,7 @@ impl Literal {
         Self::hexadecimal(value.as_bytes())
     }
 
-    fn hexadecimal(bytes: &[u8]) -> Self {
+    pub(crate) fn hexadecimal(bytes: &[u8]) -> Self {
         let mut hex = String::with_capacity(bytes.len() * 2 + 3);
         hex.push_str("x'");
         for byte in bytes {

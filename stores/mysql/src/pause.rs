@@ -1,6 +1,7 @@
+use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::{Interventions, NewPause, Pause, PauseChange, PauseKind};
 
-use crate::answer::{Answers, count as number, int, text};
+use crate::answer::{Answers, bytes, count as number, int};
 use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::settle::micros;
@@ -12,7 +13,7 @@ use crate::upkeep::{EPOCH, owned, time};
 pub(crate) async fn interventions(store: &Inner) -> Result<Interventions, Failure> {
     let answers = store.sessions.run(&store.sql.intervened).await?;
     let count = answers.first(0).map_or(Ok(0), |row| int(row, 0))?;
-    Ok(Interventions { count, pauses: decode(&answers)? })
+    Ok(Interventions { count, pauses: decode(store, &answers)? })
 }
 
 /// Pauses an event type or a handler.
@@ -49,7 +50,7 @@ pub(crate) async fn resume(store: &Inner, kind: PauseKind, name: &str) -> Result
 
 /// The pauses that have not ended.
 pub(crate) async fn list(store: &Inner) -> Result<Vec<Pause>, Failure> {
-    decode(&store.sessions.run(&store.sql.pauses).await?)
+    decode(store, &store.sessions.run(&store.sql.pauses).await?)
 }
 
 /// Counts the due rows that pauses hold.
@@ -67,18 +68,94 @@ pub(crate) async fn count(store: &Inner) -> Result<u64, Failure> {
     answers.first(0).map_or(Ok(0), |row| number(row, 0))
 }
 
-fn decode(answers: &Answers) -> Result<Vec<Pause>, Failure> {
-    let mut pauses = Vec::new();
+/// Reads the pauses. The columns are bytes and take anything, so a row that is no pause is left out, with a warning: it must not keep
+/// nodes from starting.
+fn decode(store: &Inner, answers: &Answers) -> Result<Vec<Pause>, Failure> {
+    let (mut pauses, mut ignored) = (Vec::new(), Vec::new());
     for row in answers.rows(0) {
-        let Some(kind) = text(row, 1)? else { continue };
+        // Both are NULL where nothing is paused.
+        let (Some(kind), Some(name)) = (bytes(row, 1)?, bytes(row, 2)?) else { continue };
+        let Some((kind, name)) = subject(kind, name) else {
+            ignored.push(format!("kind {} name {}", shown(kind), shown(name)));
+            continue;
+        };
         pauses.push(Pause {
-            kind: PauseKind::of_name(kind),
-            name: owned(row, 2)?.unwrap_or_default(),
+            kind,
+            name: name.to_owned(),
             since: time(row, 3)?.unwrap_or(EPOCH),
             until: time(row, 4)?,
             by: owned(row, 5)?,
             reason: owned(row, 6)?,
         });
     }
+    if let Some(rows) = store.ignored_pauses.news(ignored) {
+        tracing::warn!(
+            table = store.table.beside("pause"),
+            rows,
+            "rows of the table of pauses are ignored: `kind` is neither `type` nor `handler`, or `name` is not UTF-8; delete them, and \
+             pause what they were meant for"
+        );
+    }
     Ok(pauses)
+}
+
+/// The kind and the name of a row, unless it is no pause.
+fn subject<'a>(kind: &[u8], name: &'a [u8]) -> Option<(PauseKind, &'a str)> {
+    Some((PauseKind::of_name(std::str::from_utf8(kind).ok()?)?, std::str::from_utf8(name).ok()?))
+}
+
+/// Shows a text, or bytes that are none as the literal by which SQL finds them.
+fn shown(bytes: &[u8]) -> String {
+    std::str::from_utf8(bytes).map_or_else(|_| Literal::hexadecimal(bytes).to_string(), |text| format!("{text:?}"))
+}
+
+/// The ignored rows of the last look: nodes look every two seconds, and warn once.
+#[derive(Debug, Default)]
+pub(crate) struct Ignored(Mutex<Vec<String>>);
+
+impl Ignored {
+    /// The number of rows that one warning shows.
+    const SHOWN: usize = 5;
+
+    /// The text for a warning about these rows, if there are any and they are others than those of the last look.
+    fn news(&self, rows: Vec<String>) -> Option<String> {
+        let mut last = self.0.lock();
+        if *last == rows {
+            return None;
+        }
+        *last = rows;
+        let (first, others) = last.split_at(last.len().min(Self::SHOWN));
+        let more = if others.is_empty() { String::new() } else { format!("; and {} more", others.len()) };
+        (!first.is_empty()).then(|| first.join("; ") + &more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_a_pause_by_its_kind_and_a_text() {
+        assert_eq!(subject(b"type", "\u{e4} ".as_bytes()), Some((PauseKind::Type, "\u{e4} ")));
+        assert_eq!(subject(b"handler", b""), Some((PauseKind::Handler, "")));
+        for (kind, name) in [(&b"typ"[..], &b"a"[..]), (b"\xff", b"a"), (b"type", b"\xff"), (b"HANDLER", b"a")] {
+            assert_eq!(subject(kind, name), None);
+        }
+        assert_eq!((shown(b"a\nb"), shown(b"a\xff")), ("\"a\\nb\"".to_owned(), "x'61ff'".to_owned()));
+    }
+
+    #[test]
+    fn ignored_rows_are_told_once() {
+        let ignored = Ignored::default();
+        let rows = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(ignored.news(Vec::new()), None);
+        assert_eq!(ignored.news(rows(&["a", "b"])).as_deref(), Some("a; b"));
+        assert_eq!(ignored.news(rows(&["a", "b"])), None);
+        assert_eq!(ignored.news(Vec::new()), None);
+        assert_eq!(ignored.news(rows(&["a", "b"])).as_deref(), Some("a; b"));
+        assert_eq!(
+            ignored.news(rows(&["1", "2", "3", "4", "5", "6", "7"])).as_deref(),
+            Some("1; 2; 3; 4; 5; and 2 more")
+        );
+    }
 }

@@ -40,6 +40,7 @@ pub(crate) struct Inner {
     /// True if the server is MariaDB, which returns columns from an insert.
     mariadb: bool,
     pub(crate) lease_clock: LeaseClock,
+    pub(crate) ignored_pauses: pause::Ignored,
     info: StoreInfo,
 }
 
@@ -64,6 +65,7 @@ impl MysqlStore {
                 table,
                 mariadb,
                 lease_clock: LeaseClock::default(),
+                ignored_pauses: pause::Ignored::default(),
                 info,
             }),
         }

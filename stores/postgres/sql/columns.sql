@@ -1,10 +1,11 @@
--- The columns of whatever has this name: type without its length, and whether an INSERT has to name it. What is no table
--- has none of them.
+-- The columns of whatever has this name: type without its length, whether an INSERT has to name it, whether it is unique, and whether
+-- it may be NULL. What is no table has none of them.
 SELECT a.attname, format_type(a.atttypid, NULL),
     a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS "required",
     EXISTS (SELECT FROM pg_index i
         WHERE i.indrelid = c.oid AND i.indisunique AND i.indpred IS NULL
-          AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum) AS "unique"
+          AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum) AS "unique",
+    NOT a.attnotnull AS "nullable"
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND c.relkind = 'r'

@@ -5,9 +5,12 @@
 use deadpool_postgres::Transaction;
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::store::TableName;
+use tokio::time::Instant;
 use tokio_postgres::types::Type;
 
-use crate::error::Failure;
+use crate::error::{Failure, no_row};
+use crate::schema::time_limit;
+use crate::sql::qualified;
 
 const ADOPT: &str = include_str!("../migrations/adopt_outbox_java.sql");
 const COLUMNS: &str = include_str!("../sql/columns.sql");
@@ -39,6 +42,15 @@ const THEIRS: [(&str, &[&str]); 15] = [
     ("locked_at", &TIME),
 ];
 
+/// The columns of them that are never NULL, with the value that a row gets which has none.
+const REQUIRED: [(&str, &str); 5] = [
+    ("event_id", "an id that no other row has"),
+    ("event_type", "the type by which its handler is found"),
+    ("status", "0 if the event is to be delivered, else 1"),
+    ("attempts", "0"),
+    ("created_at", "the time of the event, or now()"),
+];
+
 /// The columns that it gains, and so must not have.
 const OURS: [&str; 12] = [
     "seq",
@@ -61,10 +73,16 @@ struct Column {
     data_type: String,
     required: bool,
     unique: bool,
+    nullable: bool,
 }
 
-/// The SQL that adopts what has the event table's name; `None` if nothing has.
-pub(crate) async fn script(transaction: &Transaction<'_>, table: &TableName) -> Result<Option<String>, Failure> {
+/// The SQL that adopts what has the event table's name; `None` if nothing has. Where columns may be NULL it
+/// reads the whole table, until `until` at most.
+pub(crate) async fn script(
+    transaction: &Transaction<'_>,
+    table: &TableName,
+    until: Instant,
+) -> Result<Option<String>, Failure> {
     let (name, schema) = (table.event(), table.schema());
     let rows = transaction.query_typed(COLUMNS, &[(&name, Type::TEXT), (&schema, Type::TEXT)]).await?;
     if rows.is_empty() {
@@ -79,11 +97,13 @@ pub(crate) async fn script(transaction: &Transaction<'_>, table: &TableName) -> 
                 data_type: row.try_get(1)?,
                 required: row.try_get(2)?,
                 unique: row.try_get(3)?,
+                nullable: row.try_get(4)?,
             });
         }
     }
     let problems = problems(&columns);
     if problems.is_empty() {
+        refuse_nulls(transaction, table, &columns, until).await?;
         return Ok(Some(retype(&columns) + ADOPT));
     }
     let problem = format!(
@@ -123,6 +143,41 @@ fn problems(columns: &[Column]) -> Vec<String> {
     problems
 }
 
+/// Refuses rows without a value that every event has.
+async fn refuse_nulls(
+    transaction: &Transaction<'_>,
+    table: &TableName,
+    columns: &[Column],
+    until: Instant,
+) -> Result<(), Failure> {
+    let is_nullable = |name: &str| columns.iter().any(|column| column.name == name && column.nullable);
+    let nullable: Vec<_> = REQUIRED.into_iter().filter(|(name, _)| is_nullable(name)).collect();
+    if nullable.is_empty() {
+        return Ok(());
+    }
+    let conditions: Vec<String> =
+        nullable.iter().map(|(name, _)| format!("coalesce(bool_or(\"{name}\" IS NULL), FALSE)")).collect();
+    let event = qualified(table, table.event());
+    transaction.batch_execute(&format!("SET LOCAL {}", time_limit(until))).await?;
+    let rows = transaction.query_typed(&format!("SELECT {} FROM {event}", conditions.join(", ")), &[]).await?;
+    let row = rows.first().ok_or_else(no_row)?;
+    let mut problems = Vec::new();
+    for (index, (name, value)) in nullable.iter().enumerate() {
+        if row.try_get(index)? {
+            problems.push(format!("column `{name}` is NULL in some rows, set it to {value}"));
+        }
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let problem = format!(
+        "{table} is a table of outbox-java that cannot be adopted yet: {}; nothing was changed; set these values or delete the rows, \
+         and migrate again",
+        problems.join("; ")
+    );
+    Err(Failure::Refused(StoreErrorKind::Schema, problem))
+}
+
 /// Brings types to ours where they differ, and only there: it is refused for columns that a view reads.
 ///
 /// A time without its zone is taken to be in the time zone of this session, which is the database's unless the URL says
@@ -153,6 +208,7 @@ mod tests {
             data_type: types[0].to_owned(),
             required: name == "event_id",
             unique: name == "event_id",
+            nullable: name != "event_id",
         };
         THEIRS.into_iter().map(column).collect()
     }
@@ -164,6 +220,7 @@ mod tests {
             data_type: "text".to_owned(),
             required,
             unique: false,
+            nullable: !required,
         };
         assert_eq!(problems(&theirs()), Vec::<String>::new());
         let table: [(&str, Change); 4] = [

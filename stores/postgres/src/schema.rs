@@ -242,7 +242,7 @@ async fn advance(store: &Inner, schema: &str, until: Instant) -> Result<bool, Fa
         return Ok(true);
     };
     if found.applied == 0 {
-        let mut script = match adopt::script(&transaction, &store.table).await? {
+        let mut script = match adopt::script(&transaction, &store.table, until).await? {
             Some(adopt) => adoption(&store.table, &adopt),
             None => script(&store.table, 0),
         };
@@ -288,7 +288,7 @@ async fn run(transaction: &Transaction<'_>, script: &str, until: Instant) -> Res
 }
 
 /// The setting by which the server ends a statement at this time.
-fn time_limit(until: Instant) -> String {
+pub(crate) fn time_limit(until: Instant) -> String {
     let left = until.saturating_duration_since(Instant::now()).as_millis();
     // Zero would be no limit.
     format!("statement_timeout = {}", i32::try_from(left).unwrap_or(i32::MAX).max(1))

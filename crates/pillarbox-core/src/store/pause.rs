@@ -24,10 +24,10 @@ impl PauseKind {
         }
     }
 
-    /// The kind of this [name](Self::name); that of a handler for a name that is none.
+    /// The kind of this [name](Self::name), to the byte; `None` if no kind has it.
     #[must_use]
-    pub fn of_name(name: &str) -> Self {
-        if name == Self::Type.name() { Self::Type } else { Self::Handler }
+    pub fn of_name(name: &str) -> Option<Self> {
+        [Self::Type, Self::Handler].into_iter().find(|kind| kind.name() == name)
     }
 }
 
@@ -156,6 +156,16 @@ pub struct Interventions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kind_is_known_by_its_name_alone() {
+        for kind in [PauseKind::Type, PauseKind::Handler] {
+            assert_eq!(PauseKind::of_name(kind.name()), Some(kind));
+        }
+        for other in ["", "Type", "types", "handler "] {
+            assert_eq!(PauseKind::of_name(other), None, "{other:?}");
+        }
+    }
 
     #[test]
     fn a_pause_that_cannot_be_is_refused_by_its_field() {

@@ -35,6 +35,8 @@ const NAMED: &[(&str, &str, Class)] = &[
     ("docs/coming-from.md", "rs", Class::Shown(OTHER_CRATES)),
     ("docs/coming-from.md", "sql", Class::Shown(OTHER_CRATES)),
     ("docs/sql-contract.md", "sql postgres", Class::Elsewhere("crates/pillarbox/tests/facade/sql_contract.rs")),
+    ("docs/sql-contract.md", "sql mysql", Class::Elsewhere("stores/mysql/tests/store/guides.rs")),
+    ("docs/inbox.md", "sql mysql", Class::Elsewhere("stores/mysql/tests/store/guides.rs")),
     ("docs/sql-contract.md", "sql sqlite", Class::Elsewhere("crates/pillarbox/tests/facade/sql_contract.rs")),
     ("docs/sql-contract.md", "python sqlite3", Class::Elsewhere("crates/pillarbox/tests/facade/sql_contract.rs")),
     ("docs/migrating-from-namastack.md", "sql", Class::Elsewhere("stores/postgres/tests/store/predecessors.rs")),

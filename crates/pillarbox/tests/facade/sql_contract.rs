@@ -25,6 +25,16 @@ fn examples(language: &str) -> Vec<&'static str> {
     examples
 }
 
+/// The example that writes an event with a unique key.
+fn unique_key(language: &str) -> &'static str {
+    examples(language).into_iter().find(|example| example.contains("unique_key")).expect("an example with a unique key")
+}
+
+/// Counts the events that this example writes.
+const REPORTS: &str = "select count(*) from outbox_event where event_type = 'report.wanted';";
+/// Makes them DONE.
+const REPORTED: &str = "update outbox_event set status = 1 where event_type = 'report.wanted';";
+
 /// The rows of the table of columns: name, type in PostgreSQL, type in SQLite.
 fn columns() -> Vec<[&'static str; 3]> {
     let (_, section) = DOCUMENT.split_once("## Columns").expect("the section");
@@ -83,6 +93,7 @@ async fn deliver(store: impl Store, expected: usize) -> Vec<String> {
 }
 
 const ORDER_1: &str = r#"order.placed __GLOBAL__ - - {"order_id": "o-1", "total_cents": 1999} "#;
+const REPORT: &str = r#"report.wanted __GLOBAL__ - - {"customer": 7} "#;
 const ORDER_2: &str = r#"order.placed __GLOBAL__ - - {"order_id": "o-2", "total_cents": 2499} "#;
 
 #[tokio::test]
@@ -96,6 +107,14 @@ async fn what_sqlite_and_python_insert_is_delivered() {
     for example in examples("sql sqlite") {
         sqlx::raw_sql(example).execute(store.writer()).await.expect("the example runs");
     }
+    for expected in [1, 2] {
+        sqlx::raw_sql(unique_key("sql sqlite")).execute(store.writer()).await.expect("the example runs");
+        let reports: i64 = sqlx::query_scalar(REPORTS).fetch_one(store.writer()).await.expect("counted");
+        assert_eq!(reports, expected);
+        if expected == 1 {
+            sqlx::raw_sql(REPORTED).execute(store.writer()).await.expect("settled");
+        }
+    }
     for example in examples("python sqlite3") {
         run("python3", &["-", path], example);
     }
@@ -104,8 +123,8 @@ async fn what_sqlite_and_python_insert_is_delivered() {
     let documented: Vec<_> = columns().into_iter().map(|[name, _, kind]| (name.to_owned(), kind.to_owned())).collect();
     assert_eq!(documented, declared);
 
-    let seen = deliver(store, 3).await;
-    assert_eq!(seen, [r#"invoice.due invoice i-1 - {"invoice_id": "i-1"} "#, ORDER_1, ORDER_2]);
+    let seen = deliver(store, 4).await;
+    assert_eq!(seen, [r#"invoice.due invoice i-1 - {"invoice_id": "i-1"} "#, ORDER_1, ORDER_2, REPORT]);
     assert!(Path::new(path).exists());
 }
 
@@ -124,6 +143,13 @@ async fn what_psql_inserts_is_delivered() {
     for example in examples("sql postgres") {
         psql(&url, example);
     }
+    for expected in ["1", "2"] {
+        psql(&url, unique_key("sql postgres"));
+        assert_eq!(psql(&url, REPORTS).trim(), expected);
+        if expected == "1" {
+            psql(&url, REPORTED);
+        }
+    }
     let declared = psql(
         &url,
         "select attname || ' ' || format_type(atttypid, atttypmod) from pg_attribute
@@ -140,7 +166,7 @@ async fn what_psql_inserts_is_delivered() {
         r#"invoice.due invoice customer-2 shop-7 {"invoice_id": "i-2"} "#,
         "label.printed __GLOBAL__ - - [1, 2] ",
         ORDER_1,
-        r#"report.wanted __GLOBAL__ - - {"customer": 7} "#,
+        REPORT,
     ];
     assert_eq!(seen, expected);
 }

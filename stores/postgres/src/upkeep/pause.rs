@@ -79,9 +79,10 @@ pub(super) async fn count(store: &Inner) -> Result<u64, Failure> {
 fn decode(rows: &[Row]) -> Result<Vec<Pause>, Failure> {
     let mut pauses = Vec::new();
     for row in rows {
-        let Some(kind) = row.try_get::<_, Option<&str>>(1)? else { continue };
+        // None without a pause. The table takes no other kinds.
+        let Some(kind) = row.try_get::<_, Option<&str>>(1)?.and_then(PauseKind::of_name) else { continue };
         pauses.push(Pause {
-            kind: PauseKind::of_name(kind),
+            kind,
             name: row.try_get(2)?,
             since: row.try_get::<_, Micros>(3)?.into(),
             until: row.try_get::<_, Option<Micros>>(4)?.map(Timestamp::from),

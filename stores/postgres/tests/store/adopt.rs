@@ -195,6 +195,55 @@ async fn an_empty_outbox_java_table_is_adopted() {
     .await;
 }
 
+/// The columns that a table of Pillarbox has in every row, with a value for a row of theirs that has none.
+const REQUIRED: [(&str, &str); 5] = [
+    ("event_id", "'named'"),
+    ("event_type", "'t'"),
+    ("status", "0"),
+    ("attempts", "0"),
+    ("created_at", "now() - interval '2 hours'"),
+];
+
+/// A NULL among the attempts would be an error of every fetch, and a row without the time of its creation would never be due.
+#[tokio::test]
+async fn a_table_with_rows_that_lack_a_value_is_adopted_once_they_have_it() {
+    with_db(async |db| {
+        create(db, KINDS[0]).await;
+        execute(
+            db,
+            "ALTER TABLE outbox_event DROP CONSTRAINT outbox_event_pkey; ALTER TABLE outbox_event ADD UNIQUE (event_id)",
+        )
+        .await;
+        for (column, _) in REQUIRED {
+            execute(db, &format!("ALTER TABLE outbox_event ALTER {column} DROP NOT NULL")).await;
+        }
+        let store = db.options().connect().await.expect("connects");
+        for (column, value) in REQUIRED {
+            execute(db, &format!("UPDATE outbox_event SET {column} = NULL WHERE payload = '2'")).await;
+            let error = store.migrate().await.expect_err("it is refused");
+            assert_eq!(error.kind(), StoreErrorKind::Schema, "{error}");
+            let text = error.to_string();
+            for part in [&*format!("`{column}` is NULL in some rows"), "nothing was changed", "migrate again"] {
+                assert!(text.contains(part), "{part} is missing in: {text}");
+            }
+            let others = REQUIRED.iter().filter(|(other, _)| *other != column);
+            assert!(others.into_iter().all(|(other, _)| !text.contains(&format!("`{other}`"))), "{text}");
+            execute(db, &format!("UPDATE outbox_event SET {column} = {value} WHERE payload = '2'")).await;
+        }
+        store.migrate().await.expect("adopts");
+        let rows = fetched(&store).await;
+        assert!(rows.contains_key("named") && rows.len() == 2, "{:?}", rows.keys());
+        let names = REQUIRED.map(|(name, _)| format!("'{name}'")).join(", ");
+        let nullable = format!(
+            "SELECT string_agg(column_name, ' ') FROM information_schema.columns WHERE table_schema = '{}' AND
+             table_name = 'outbox_event' AND is_nullable = 'YES' AND column_name IN ({names})",
+            db.schema
+        );
+        assert_eq!(db.text(&nullable).await, None, "no later row lacks a value");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn any_other_table_of_that_name_is_left_as_it_is() {
     let odd = [

@@ -53,7 +53,8 @@ async fn read(session: &mut Session<'_>, sql: SqlStr) -> sqlx::Result<(Option<i6
     let first = rows.first().map(|row| row.0);
     let pause = |(_, kind, name, since, until, by, reason): Found| {
         Some(Pause {
-            kind: PauseKind::of_name(&kind?),
+            // The table takes no other kinds.
+            kind: PauseKind::of_name(&kind?)?,
             name: name?,
             since: Timestamp::from_micros(since?),
             until: until.map(Timestamp::from_micros),
