@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::Action;
 use super::audit::Audit;
+use super::begun::see_through;
 use super::jobs::Job;
 use super::operation::Operation;
 use crate::pages::answer;
@@ -35,10 +36,7 @@ pub(crate) struct Confirmed {
 /// Makes a change that was confirmed.
 pub(crate) async fn act(view: View, Operation(confirmed): Operation<Confirmed>) -> Result<Response, Problem> {
     let app = view.app.clone();
-    // Whoever asked may hang up: what has begun is seen through, and recorded.
-    app.jobs.see_through(made(view, confirmed)).await.unwrap_or_else(|| {
-        Err(Problem::unavailable("the console is ending; look at the audit for what has become of the change"))
-    })
+    see_through(&app, made(view, confirmed)).await
 }
 
 async fn made(view: View, confirmed: Confirmed) -> Result<Response, Problem> {

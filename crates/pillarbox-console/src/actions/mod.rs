@@ -3,6 +3,7 @@
 mod act;
 mod action;
 mod audit;
+mod begun;
 mod confirm;
 mod jobs;
 mod operation;

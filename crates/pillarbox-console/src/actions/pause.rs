@@ -5,6 +5,7 @@ use pillarbox_engine::maintain::PauseNote;
 use serde::Deserialize;
 
 use super::audit::Audit;
+use super::begun::see_through;
 use super::operation::Operation;
 use crate::pages::answer;
 use crate::parts::{query, text};
@@ -50,6 +51,11 @@ impl Named {
 
 /// Pauses an event type or a handler on all nodes.
 pub(crate) async fn pause(view: View, Operation(asked): Operation<Paused>) -> Result<Response, Problem> {
+    let app = view.app.clone();
+    see_through(&app, paused(view, asked)).await
+}
+
+async fn paused(view: View, asked: Paused) -> Result<Response, Problem> {
     let (kind, name) = (asked.named.kind(), &*asked.named.name);
     if name.trim().is_empty() {
         return Err(Problem::bad(format!("the name of the {kind} is missing; write the exact one")));
@@ -95,6 +101,11 @@ fn already(pause: &Pause) -> String {
 
 /// Resumes an event type or a handler on all nodes.
 pub(crate) async fn resume(view: View, Operation(named): Operation<Named>) -> Result<Response, Problem> {
+    let app = view.app.clone();
+    see_through(&app, resumed(view, named)).await
+}
+
+async fn resumed(view: View, named: Named) -> Result<Response, Problem> {
     let kind = named.kind();
     let pauses = view.source.pauses().map_err(Problem::unavailable)?;
     let audit = Audit::begin(&view, "resume", &format!("{kind} {}", named.name)).await?;

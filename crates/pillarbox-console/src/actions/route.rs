@@ -4,6 +4,7 @@ use pillarbox_routes::Forwarder;
 use serde::Deserialize;
 
 use super::audit::Audit;
+use super::begun::see_through;
 use super::operation::Operation;
 use crate::pages::routes::REASON;
 use crate::problem::Problem;
@@ -29,10 +30,12 @@ pub(crate) struct Probed {
 }
 
 /// Lets a paused route, or one of its paused targets, be tried out now.
-pub(crate) async fn probe(
-    view: View,
-    Operation(Probed { route, target }): Operation<Probed>,
-) -> Result<Response, Problem> {
+pub(crate) async fn probe(view: View, Operation(asked): Operation<Probed>) -> Result<Response, Problem> {
+    let app = view.app.clone();
+    see_through(&app, probed(view, asked)).await
+}
+
+async fn probed(view: View, Probed { route, target }: Probed) -> Result<Response, Problem> {
     let Some(target) = target else {
         let otherwise = "the route is open, or is being tried out, or an operator has paused it";
         return change(&view, "probe", &route, |routes| routes.probe_now(&route), otherwise).await;
@@ -43,10 +46,12 @@ pub(crate) async fn probe(
 }
 
 /// Pauses a route in this process.
-pub(crate) async fn pause_route(
-    view: View,
-    Operation(Paused { route, reason }): Operation<Paused>,
-) -> Result<Response, Problem> {
+pub(crate) async fn pause_route(view: View, Operation(asked): Operation<Paused>) -> Result<Response, Problem> {
+    let app = view.app.clone();
+    see_through(&app, paused(view, asked)).await
+}
+
+async fn paused(view: View, Paused { route, reason }: Paused) -> Result<Response, Problem> {
     let reason = reason.trim();
     if reason.is_empty() || reason.chars().count() > REASON {
         let wrong =
@@ -58,10 +63,12 @@ pub(crate) async fn pause_route(
 }
 
 /// Resumes a route that was paused in this process.
-pub(crate) async fn resume_route(
-    view: View,
-    Operation(Named { route }): Operation<Named>,
-) -> Result<Response, Problem> {
+pub(crate) async fn resume_route(view: View, Operation(named): Operation<Named>) -> Result<Response, Problem> {
+    let app = view.app.clone();
+    see_through(&app, resumed(view, named)).await
+}
+
+async fn resumed(view: View, Named { route }: Named) -> Result<Response, Problem> {
     change(&view, "resume", &route, |routes| routes.resume(&route), "no operator has paused the route").await
 }
 

@@ -32,6 +32,12 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
             "the request names another host than this one; open the console at http://localhost, or give it a password";
         return Problem::refused(StatusCode::MISDIRECTED_REQUEST, problem).into_response();
     }
+    if let Rule::Loopback(_) = app.access.0
+        && host::came_by_a_proxy(&parts)
+    {
+        let problem = "the request came by a proxy, and anybody may be behind that; give the console a password";
+        return Problem::refused(StatusCode::FORBIDDEN, problem).into_response();
+    }
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
     if let Rule::Loopback(_) = app.access.0
         && host::is_embedded_elsewhere(&parts)

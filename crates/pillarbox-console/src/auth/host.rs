@@ -12,6 +12,13 @@ pub(super) fn is_loopback(request: &Parts) -> bool {
         || name.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// True if a proxy says that it has passed the request on. Its own address may be of this host, and its clients are elsewhere. A proxy need not
+/// say so.
+pub(super) fn came_by_a_proxy(request: &Parts) -> bool {
+    let marks = |name: &str| matches!(name, "forwarded" | "x-real-ip") || name.starts_with("x-forwarded-");
+    request.headers.keys().any(|name| marks(name.as_str()))
+}
+
 /// True if a browser says that a page of the console itself made this request, or it comes from no browser's page at all but
 /// names the same origin.
 pub(super) fn is_same_origin(request: &Parts) -> bool {

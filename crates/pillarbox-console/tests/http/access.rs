@@ -22,6 +22,22 @@ async fn a_console_without_a_password_answers_to_names_of_this_host_alone() {
     }
 }
 
+/// A proxy on this host would let everybody in, if it names the host as it is named to it.
+#[tokio::test]
+async fn a_console_without_a_password_answers_to_no_proxy() {
+    let store = MemoryStore::new();
+    let (open, guarded) = (Site::open(&store), guarded(&store));
+    for header in ["Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Real-IP"] {
+        let headers = [(header, "203.0.113.7")];
+        for path in ["/", "/login", "/s/shop/overview"] {
+            let answer = open.get_with(path, &headers).await;
+            assert_eq!(answer.status, StatusCode::FORBIDDEN, "{header} {path}");
+            assert!(answer.body.contains("give the console a password"), "{}", answer.body);
+        }
+        assert_eq!(guarded.get_with("/login", &headers).await.status, StatusCode::OK, "{header}");
+    }
+}
+
 #[tokio::test]
 async fn every_answer_forbids_what_browsers_may_not_do() {
     let site = Site::open(&MemoryStore::new());

@@ -324,6 +324,53 @@ async fn a_route_is_tried_paused_and_resumed() {
     );
 }
 
+/// The time passes by itself: the database takes 0.8 s to answer each change.
+#[tokio::test(start_paused = true)]
+async fn a_change_that_has_begun_is_seen_through_though_nobody_waits_for_it() {
+    let (memory, broker) = (MemoryStore::new(), MemoryPublisher::new());
+    let store = FaultyStore::new(memory.clone());
+    let routes = Routes::new().route(Route::to(Arc::new(broker), "orders").named("orders").types(["order.*"]));
+    let forwarder = routes.build().expect("valid");
+    let source = Source::of_store("shop", Arc::new(store.clone())).routes(forwarder.clone());
+    let site = Site::new(Console::new(Access::loopback(Role::Operate)).source(source));
+    let token = site.get("/s/shop/pauses").await.field("token").to_owned();
+    store.set(Operation::Change, Fault::LateAnswer);
+    let entries = async || memory.actions(None, 20).await.expect("entries");
+    let moment = async || tokio::time::sleep(Duration::from_millis(1)).await;
+    for (before, (action, form, outcome)) in [
+        ("pause", "kind=type&name=order.placed", "done"),
+        ("resume", "kind=type&name=order.placed", "done"),
+        ("probe", "route=orders", "is being tried out"),
+        ("pause-route", "route=orders&reason=they+move", "done"),
+        ("resume-route", "route=orders", "done"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (path, form) = (format!("/s/shop/{action}"), format!("{form}&token={token}"));
+        let begun = async {
+            while entries().await.len() == before {
+                moment().await;
+            }
+        };
+        tokio::select! {
+            answer = site.post(&path, &form, &[]) => panic!("{action} has ended: {answer:?}"),
+            () = begun => {}
+        }
+        // The request is gone by now.
+        let ended = async {
+            while entries().await[0].outcome.is_none() {
+                moment().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), ended).await.expect(action);
+        let entry = entries().await.remove(0);
+        assert!(entry.outcome.as_deref().is_some_and(|said| said.contains(outcome)), "{action}: {entry:?}");
+    }
+    assert_eq!(memory.pauses().await.expect("a list"), []);
+    assert!(!matches!(forwarder.status()[0].state, RouteState::PausedByHand { .. }));
+}
+
 #[tokio::test]
 async fn more_rows_than_were_confirmed_are_left_alone() {
     let store = MemoryStore::new();
