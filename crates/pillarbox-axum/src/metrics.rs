@@ -19,7 +19,13 @@ enum Source {
 #[error(
     "metrics cannot be recorded: {0}; install one recorder in a process, and give `Metrics::rendered_by` that of your service if it has one"
 )]
-pub struct MetricsError(#[from] BuildError);
+pub struct MetricsError(BuildError);
+
+impl From<BuildError> for MetricsError {
+    fn from(error: BuildError) -> Self {
+        Self(error)
+    }
+}
 
 impl Metrics {
     /// Installs the recorder of this process, with the names and buckets that the documentation of the metrics has. To be called before

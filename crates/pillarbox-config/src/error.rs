@@ -20,8 +20,8 @@ pub enum Error {
         what: &'static str,
         /// The path of the file.
         path: PathBuf,
-        /// The error of the operating system.
-        source: std::io::Error,
+        /// The error of the operating system. The text quotes it, so it is no cause besides: hence the `r#`.
+        r#source: std::io::Error,
     },
     /// A file is not TOML.
     #[error("{}, line {line}: {message}", path.display())]
@@ -96,4 +96,20 @@ impl Error {
 /// The place of a setting, for the middle of a sentence.
 fn at(origin: Option<&Origin>) -> String {
     origin.map(|origin| format!(" ({origin})")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn what_the_text_quotes_is_no_cause_besides() {
+        let source = io::Error::other("it is a folder");
+        let error = Error::File { what: "the settings", path: "shop".into(), source };
+        assert_eq!(error.to_string(), "cannot read the settings shop: it is a folder");
+        assert!(error.source().is_none());
+    }
 }

@@ -7,7 +7,7 @@ use pillarbox_core::retry::{Retry, RetryPolicy};
 use pillarbox_core::store::Store;
 use pillarbox_core::write::WriterHook;
 use pillarbox_engine::handlers::{Register, Registration};
-use pillarbox_engine::run::{Outbox, OutboxBuilder, StartError, TypePause};
+use pillarbox_engine::run::{Mode, Outbox, OutboxBuilder, StartError, TypePause};
 
 use crate::{Error, Settings};
 
@@ -40,6 +40,11 @@ impl Setup {
 
     fn with(self, step: impl FnOnce(OutboxBuilder) -> OutboxBuilder) -> Self {
         Self { builder: step(self.builder), ..self }
+    }
+
+    /// The same for rules that mode `writer_only` has no use for, and whose builder refuses them.
+    fn with_retries(self, step: impl FnOnce(OutboxBuilder) -> OutboxBuilder) -> Self {
+        if self.settings.mode == Mode::WriterOnly { self } else { self.with(step) }
     }
 
     /// Takes this store. The section `store` of the settings is then not used, except for `store.migrate`.
@@ -77,12 +82,12 @@ impl Setup {
         self
     }
 
-    /// Decides about events whose handler has failed for good, for handlers that have no fallback of their own.
+    /// Decides about events whose handler has failed for good, for handlers that have no fallback of their own. A second one replaces the first.
     pub fn fallback(self, fallback: impl Fallback) -> Self {
         self.with(|builder| builder.fallback(fallback))
     }
 
-    /// Observes events that go DEAD, for handlers that have no observer of their own.
+    /// Observes events that go DEAD, for handlers that have no observer of their own. A second one replaces the first.
     pub fn on_dead(self, observer: impl OnDead) -> Self {
         self.with(|builder| builder.on_dead(observer))
     }
@@ -94,13 +99,13 @@ impl Setup {
 
     /// Takes another policy than the one that the settings of `retry` describe.
     pub fn retry_policy(self, policy: impl RetryPolicy) -> Self {
-        self.with(|builder| builder.retry_policy(policy))
+        self.with_retries(|builder| builder.retry_policy(policy))
     }
 
     /// Sets the retries of handlers that configure none: a value that the argument sets replaces the one in the settings of
     /// `retry`. It also sets which errors are tried again.
     pub fn retry(self, retry: Retry) -> Self {
-        self.with(|builder| builder.retry(retry))
+        self.with_retries(|builder| builder.retry(retry))
     }
 
     /// Adds a provider that carries a context from where events are written to where they are handled.

@@ -1,4 +1,8 @@
 //! Errors of stores and of settings, with their remedies.
+//!
+//! The text of an error is whole, since many programs print nothing else. What it quotes of its cause is not its `source` as well, so that a
+//! printer of the whole chain says each sentence once. The errors of drivers and hooks are both, since rules for retries find them among
+//! the causes by their type, as [`Retry::retry_on_error`](crate::retry::Retry::retry_on_error) does.
 
 use std::borrow::Cow;
 use std::error::Error;

@@ -95,10 +95,10 @@ pub enum RelayError {
     },
     /// The endpoint for health, status and metrics.
     #[error("`relay.listen`: {0}")]
-    Serve(#[from] ServeError),
+    Serve(ServeError),
     /// The address of the console.
     #[error("`relay.console.listen`: {0}")]
-    ServeConsole(#[source] ServeError),
+    ServeConsole(ServeError),
     /// The console as the file has it.
     #[error("[relay.console]: {0}")]
     Console(#[from] ConsoleError),
@@ -214,7 +214,7 @@ impl Relay {
         stop: impl Future<Output = ()>,
         files: impl Stream<Item = Result<RelayFile, FileError>>,
     ) -> Result<(), RelayError> {
-        let endpoint = Endpoint::open(self.file.server.listen).await?;
+        let endpoint = Endpoint::open(self.file.server.listen).await.map_err(RelayError::Serve)?;
         let (access, console) = console(&self.file).await?.unzip();
         // A metric counts nothing whose handle was made before there was somebody to count, as those of `new` were: they are made
         // again.
@@ -249,7 +249,7 @@ impl Relay {
     ) -> Result<Vec<SourceDrained>, RelayError> {
         let now = Instant::now();
         let deadline = now.checked_add(deadline).unwrap_or_else(|| now + LONGEST_DEADLINE);
-        let endpoint = Endpoint::open(self.file.server.listen).await?;
+        let endpoint = Endpoint::open(self.file.server.listen).await.map_err(RelayError::Serve)?;
         let sources = Sources::start_draining(self.file, deadline)?;
         let serving = endpoint.serve(sources.reports());
         let ended = sources.drain(stop).await;

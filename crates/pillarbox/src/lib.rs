@@ -180,7 +180,7 @@ pub mod event {
 /// Events become rows, on your transaction: its guard, its receipt and the hooks on a write.
 pub mod write {
     pub use pillarbox_core::write::{
-        BlockingTransaction, BlockingWriter, Connection, Skipped, Transaction, WriterHook, Written, insert,
+        BlockingTransaction, BlockingWriter, Connection, Skipped, Transaction, Writer, WriterHook, Written, insert,
     };
 }
 
@@ -286,9 +286,9 @@ pub mod backend {
         #[doc(no_inline)]
         pub use crate::{Store, TableName, Upkeep};
         pub use pillarbox_core::store::{
-            BegunAttempt, Bind, Dialect, Examine, Fetch, Fetched, Heads, History, HistoryKeeper, Interventions, Judged,
-            LeaseClock, Listener, Proof, RowSet, SchemaVersion, Scope, Statement, StoreInfo, WakeUps, Writers,
-            operation, refusal, schema,
+            BegunAttempt, Bind, Dialect, Division, Examine, Fetch, Fetched, Heads, History, HistoryKeeper,
+            Interventions, Judged, LeaseClock, Listener, Proof, RowSet, SchemaVersion, Scope, Statement, StoreInfo,
+            WakeUps, Writers, operation, refusal, schema,
         };
     }
 
@@ -326,7 +326,7 @@ pub mod backend {
         #[doc(no_inline)]
         pub use crate::write::{Connection, Transaction, Written};
         pub use pillarbox_core::write::{
-            Action, Begin, Command, ConnectionId, Finish, Insert, Lookup, Probe, Question, Synchronous,
+            Action, Begin, Command, ConnectionId, ENDED, Finish, Insert, Lookup, Probe, Question, Receipts, Synchronous,
         };
     }
 

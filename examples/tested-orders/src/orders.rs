@@ -1,6 +1,7 @@
 //! What happens to orders, as rows and as events.
 
-use pillarbox::{Event, Outbox};
+use pillarbox::Event;
+use pillarbox::write::Writer;
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
@@ -37,11 +38,12 @@ pub struct NewOrder {
     pub total_cents: i64,
 }
 
-/// Places an order in the caller's transaction: its row and its event are committed together, or neither is.
+/// Places an order in the caller's transaction: its row and its event are committed together, or neither is. A request hands in
+/// `outbox.writer()`, a handler `delivery.outbox()?`.
 ///
 /// # Errors
 /// The database's.
-pub async fn place(outbox: &Outbox, tx: &mut PgConnection, order: &NewOrder) -> Result<i64, BoxError> {
+pub async fn place(outbox: &Writer, tx: &mut PgConnection, order: &NewOrder) -> Result<i64, BoxError> {
     let order_id = sqlx::query_scalar("insert into orders (customer, total_cents) values ($1, $2) returning id")
         .bind(&order.customer)
         .bind(order.total_cents)

@@ -32,7 +32,7 @@ async fn post_order(State(shop): State<Shop>, Json(order): Json<NewOrder>) -> (S
 
 async fn in_one_transaction(shop: &Shop, order: &NewOrder) -> Result<i64, BoxError> {
     let mut tx = shop.outbox.begin(&shop.pool).await?;
-    let order_id = place(&shop.outbox, &mut tx, order).await?;
+    let order_id = place(&shop.outbox.writer(), &mut tx, order).await?;
     tx.commit().await?;
     Ok(order_id)
 }

@@ -11,7 +11,7 @@ use pillarbox_core::clock::SystemClock;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, Interceptor};
-use pillarbox_core::retry::ExponentialBackoff;
+use pillarbox_core::retry::{ExponentialBackoff, FixedBackoff, Retry};
 use pillarbox_core::store::Upkeep;
 use pillarbox_core::write::WriterHook;
 use pillarbox_engine::handlers::{on_batch, on_type};
@@ -117,6 +117,8 @@ async fn writer_only_does_not_call_the_handlers_that_are_registered() {
         .outbox()
         .store(store.clone())
         .handle_all(handler)
+        .retry(Retry::fixed(Duration::from_secs(1)).max_attempts(3))
+        .retry_policy(FixedBackoff::new(Duration::from_secs(1)).expect("valid"))
         .writer_hook(CountingWrites(Arc::clone(&hooked)))
         .start()
         .await

@@ -135,7 +135,8 @@ impl EnvelopeBuilder {
         self
     }
 
-    /// The earliest time it may be delivered, compared with the database's clock; not before `occurred_at`. Excludes [`deliver_after`](Self::deliver_after).
+    /// The earliest time it may be delivered, compared with the database's clock. A time that is over means at once. Beside an
+    /// [`occurred_at`](Self::occurred_at) of your own it is not before that. Excludes [`deliver_after`](Self::deliver_after).
     pub fn available_at(mut self, time: impl Into<Timestamp>) -> Self {
         self.available_at = Some(time.into());
         self
@@ -177,8 +178,8 @@ impl EnvelopeBuilder {
             Some(id) => EventId::new(id)?,
             None => stamp.next_id(),
         };
-        let occurred_at = self.occurred_at.unwrap_or_else(|| stamp.now());
-        let due = due(occurred_at, self.available_at, self.deliver_after)?;
+        let (occurred_at, is_given) = self.occurred_at.map_or_else(|| (stamp.now(), false), |time| (time, true));
+        let due = due(occurred_at, is_given, self.available_at, self.deliver_after)?;
         Ok(Envelope {
             id,
             event_type: self.event_type.into(),
@@ -210,8 +211,10 @@ const FIRST: Timestamp = Timestamp::from_micros(-62_135_596_800_000_000);
 /// The longest delay: far below what a database can add to its time.
 const LONGEST_DELAY: Duration = Duration::from_secs(1000 * 365 * 24 * 3600);
 
+/// The due time. One that lies before `occurred_at` is a mistake if that `is_given`; before the present time it means at once.
 fn due(
     occurred_at: Timestamp,
+    is_given: bool,
     available_at: Option<Timestamp>,
     deliver_after: Option<Duration>,
 ) -> Result<Due, InvalidEvent> {
@@ -235,13 +238,14 @@ fn due(
             Err(InvalidEvent::new("deliver_after", "is longer than 1,000 years", "choose a shorter delay"))
         }
         (None, Some(delay)) => Ok(Due::After(delay)),
-        (Some(time), None) if time < occurred_at => Err(InvalidEvent::new(
+        (Some(time), None) if is_given && time < occurred_at => Err(InvalidEvent::new(
             "available_at",
             "lies before `occurred_at`",
-            "leave it out to deliver at once, or set `occurred_at` as well",
+            "set a later time, or leave it out to deliver at once",
         )),
-        (Some(time), None) if time == occurred_at => Ok(Due::AtOnce),
-        (Some(time), None) => in_range("available_at", time).map(Due::At),
+        (Some(time), None) => {
+            in_range("available_at", time).map(|time| if time > occurred_at { Due::At(time) } else { Due::AtOnce })
+        }
         (None, None) => Ok(Due::AtOnce),
     }
 }

@@ -2,6 +2,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use ulid::Ulid;
 
 use super::{InvalidEvent, limits};
@@ -62,6 +63,20 @@ impl fmt::Display for EventId {
 impl fmt::Debug for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// As its text.
+impl Serialize for EventId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// From a text, as [`new`](EventId::new).
+impl<'de> Deserialize<'de> for EventId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).and_then(|id| Self::new(id).map_err(de::Error::custom))
     }
 }
 
@@ -127,6 +142,16 @@ mod tests {
         fn now(&self) -> Timestamp {
             self.0
         }
+    }
+
+    #[test]
+    fn an_id_is_a_text_in_json() {
+        let id = EventId::new("order-1").expect("valid");
+        let json = serde_json::to_string(&id).expect("writes");
+        assert_eq!(json, r#""order-1""#);
+        assert_eq!(serde_json::from_str::<EventId>(&json).expect("reads"), id);
+        let refused = serde_json::from_str::<EventId>(r#""""#).expect_err("is empty").to_string();
+        assert!(refused.contains("`id`"), "{refused}");
     }
 
     #[test]

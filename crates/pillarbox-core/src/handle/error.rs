@@ -37,13 +37,13 @@ pub enum HandlerErrorKind {
     Interrupted,
     /// Another attempt after the backoff; this one counts.
     Retryable,
-    /// Another attempt after this time; this one counts.
+    /// Another attempt after this time, at most 365 days; this one counts.
     RetryAfter(Duration),
-    /// Another delivery after this time; no attempt is counted.
+    /// Another delivery after this time, at least 10 ms and at most 365 days; no attempt is counted.
     Deferred(Duration),
     /// As `Deferred`, but only this process has to wait.
     DeferredOnThisNode(Duration),
-    /// No destination is known for the event.
+    /// No destination is known for the event; another delivery after this time, at least 10 ms and at most 365 days.
     Unroutable(Duration),
     /// None: the event goes DEAD.
     Unrecoverable,
@@ -55,27 +55,27 @@ impl HandlerError {
         Self::of(HandlerErrorKind::Retryable, error)
     }
 
-    /// A failure that counts as an attempt and is tried again after `delay`, such as a `Retry-After` answer. To snooze an event
+    /// A failure that counts as an attempt and is tried again after `delay`, at most 365 days, such as a `Retry-After` answer. To snooze an event
     /// that has not failed, return [`Outcome::Defer`](super::Outcome::Defer), which counts none.
     pub fn retry_after(delay: Duration, error: impl Into<BoxError>) -> Self {
         Self::of(HandlerErrorKind::RetryAfter(delay), error)
     }
 
-    /// A failure that is not the event's, such as a broker that cannot be reached: the event is tried again after `delay`,
-    /// and no attempt is counted, however long it lasts.
+    /// A failure that is not the event's, such as a broker that cannot be reached: the event is tried again after `delay`, at least 10 ms and at most
+    /// 365 days, and no attempt is counted, however long it lasts.
     pub fn deferred(delay: Duration, error: impl Into<BoxError>) -> Self {
         Self::of(HandlerErrorKind::Deferred(delay), error)
     }
 
     /// As [`deferred`](Self::deferred), where only this process may be cut off: in mode `multi_node` another node may deliver the
-    /// event at once, and this one does not take it again before `delay` is over. In other modes both are the same.
+    /// event at once, and this one does not take it again before `delay` is over. In other modes both are the same. The bounds of `delay` are the same
+    /// in all modes.
     pub fn defer_on_this_node(delay: Duration, error: impl Into<BoxError>) -> Self {
         Self::of(HandlerErrorKind::DeferredOnThisNode(delay), error)
     }
 
-    /// Nobody takes the event, as if it had no handler: for handlers that pass events on. It is tried again after `delay`, since a
-    /// newer release may know where it goes, no attempt is counted, and it goes DEAD once it is
-    /// too old.
+    /// Nobody takes the event, as if it had no handler: for handlers that pass events on. It is tried again after `delay`, at least 10 ms and at most
+    /// 365 days, since a newer release may know where it goes, no attempt is counted, and it goes DEAD once it is too old.
     pub fn unroutable(delay: Duration, error: impl Into<BoxError>) -> Self {
         Self::of(HandlerErrorKind::Unroutable(delay), error)
     }

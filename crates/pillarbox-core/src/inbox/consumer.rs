@@ -10,6 +10,9 @@ use crate::write::Connection;
 /// Messages that [`Inbox::purge`] deletes in one transaction.
 const BATCH: usize = 1000;
 
+/// The shortest time between two calls of [`Inbox::purge_every`]: without one it would ask the database all the time.
+const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
+
 /// The inbox of one consumer: tells the first receipt of a message from all later ones. Cheap to clone.
 ///
 /// [`once`](Self::once) records the message's id in the caller's transaction, so it is there if and only if the writes beside it are.
@@ -117,12 +120,13 @@ impl Inbox {
     /// `purge.inbox_after`: 30 days unless set otherwise. Where none runs, call this now and then, or [`purge_every`](Self::purge_every).
     ///
     /// # Errors
-    /// The database's; what was deleted by then stays deleted.
+    /// A [`Config`](crate::error::StoreErrorKind::Config) error if `older_than` is zero, which would forget messages that may come again. Otherwise
+    /// the database's; what was deleted by then stays deleted.
     pub async fn purge(&self, older_than: Duration) -> Result<u64, StoreError> {
-        purge::of_consumer(&self.store, &self.consumer, older_than, BATCH, |_| ()).await
+        purge(&*self.store, Some(&*self.consumer), older_than, BATCH, |_| ()).await
     }
 
-    /// Calls [`purge`](Self::purge) for ever, `interval` apart, and logs where it fails. For a service that runs no outbox:
+    /// Calls [`purge`](Self::purge) for ever, `interval` apart, at least one second, and logs where it fails. For a service that runs no outbox:
     /// `tokio::spawn(async move { inbox.purge_every(hour, 30 * day).await })`. It may be dropped at any time, and run in many processes.
     pub async fn purge_every(&self, interval: Duration, older_than: Duration) -> Infallible {
         loop {
@@ -131,7 +135,7 @@ impl Inbox {
                 Ok(messages) => tracing::info!(messages, consumer = &*self.consumer, "purged the inbox"),
                 Err(error) => tracing::warn!(%error, consumer = &*self.consumer, "the inbox cannot be purged"),
             }
-            tokio::time::sleep(interval).await;
+            tokio::time::sleep(interval.max(SHORTEST_INTERVAL)).await;
         }
     }
 }

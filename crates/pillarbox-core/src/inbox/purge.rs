@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::error::StoreError;
-use crate::store::Upkeep;
+use crate::error::{ConfigError, StoreError, StoreErrorKind};
+use crate::store::{Upkeep, operation};
 
 /// Consumers that are looked up at once.
 const PAGE: usize = 100;
@@ -13,7 +13,8 @@ const PAGE: usize = 100;
 /// returns it at the end.
 ///
 /// # Errors
-/// The database's; what was deleted by then stays deleted.
+/// A [`Config`](StoreErrorKind::Config) error if `older_than` is zero, which would forget messages that may come again, or `batch` is zero, which
+/// would never end. Otherwise the database's; what was deleted by then stays deleted.
 pub async fn purge<S: Upkeep + ?Sized>(
     store: &S,
     consumer: Option<&str>,
@@ -21,6 +22,7 @@ pub async fn purge<S: Upkeep + ?Sized>(
     batch: usize,
     mut progress: impl FnMut(u64) + Send,
 ) -> Result<u64, StoreError> {
+    check(older_than, batch)?;
     if let Some(consumer) = consumer {
         return of_consumer(store, consumer, older_than, batch, progress).await;
     }
@@ -39,8 +41,21 @@ pub async fn purge<S: Upkeep + ?Sized>(
     }
 }
 
+/// Refuses what would forget all messages, or never end.
+fn check(older_than: Duration, batch: usize) -> Result<(), StoreError> {
+    let refused = if older_than.is_zero() {
+        let remedy = "set how long messages may come again, such as 30 days";
+        ConfigError::new("older_than", "is zero, so messages would be forgotten that may come again", remedy)
+    } else if batch == 0 {
+        ConfigError::new("batch", "is zero, so nothing would ever be deleted", "set at least 1, such as 1000")
+    } else {
+        return Ok(());
+    };
+    Err(StoreError::new(StoreErrorKind::Config, operation::PURGE_INBOX, refused.to_string()))
+}
+
 /// The same for one consumer.
-pub(super) async fn of_consumer<S: Upkeep + ?Sized>(
+async fn of_consumer<S: Upkeep + ?Sized>(
     store: &S,
     consumer: &str,
     older_than: Duration,

@@ -140,9 +140,8 @@ impl RawRow<'_> {
 
     #[inline]
     fn status(&self) -> Result<Status, String> {
-        let code = value(&self.status, "status")?;
-        let known = Status::ALL.into_iter().find(|known| Some(i64::from(known.code())) == code);
-        known.ok_or_else(|| "status is none of the known ones".to_owned())
+        let code = value(&self.status, "status")?.and_then(|code| i16::try_from(code).ok());
+        code.and_then(Status::from_code).ok_or_else(|| "status is none of the known ones".to_owned())
     }
 
     /// The identity and the order of a row that makes no event, as far as they can be read.

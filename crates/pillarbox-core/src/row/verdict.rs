@@ -1,3 +1,4 @@
+use std::fmt;
 use std::time::Duration;
 
 use super::{Position, RowId};
@@ -30,6 +31,12 @@ impl Status {
         self as i16
     }
 
+    /// The state of this code; `None` if this release does not know it.
+    #[must_use]
+    pub fn from_code(code: i16) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.code() == code)
+    }
+
     /// True if the row still has to be delivered.
     #[must_use]
     pub const fn is_pending(self) -> bool {
@@ -44,6 +51,18 @@ impl Status {
             Self::Dead => matches!(next, Self::New),
             Self::Done => false,
         }
+    }
+}
+
+/// The word for it in the documentation of the table: `NEW`, `DONE`, `RETRY` or `DEAD`.
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::New => "NEW",
+            Self::Done => "DONE",
+            Self::Retry => "RETRY",
+            Self::Dead => "DEAD",
+        })
     }
 }
 
@@ -189,5 +208,8 @@ mod tests {
     #[test]
     fn codes_are_those_of_the_table() {
         assert_eq!(Status::ALL.map(Status::code), [0, 1, 2, 3]);
+        assert_eq!([0, 1, 2, 3].map(Status::from_code), Status::ALL.map(Some));
+        assert_eq!([-1, 4, i16::MAX].map(Status::from_code), [None; 3]);
+        assert_eq!(Status::ALL.map(|status| status.to_string()), ["NEW", "DONE", "RETRY", "DEAD"]);
     }
 }

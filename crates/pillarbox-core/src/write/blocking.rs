@@ -45,7 +45,8 @@ impl BlockingWriter<'_> {
     /// Writes one event in the caller's transaction, as [`Writer::write`] does.
     ///
     /// # Errors
-    /// See [`WriteError`].
+    /// See [`WriteError`]. After [`WrongCount`](WriteError::WrongCount), on any database, some of the event's rows may be in the transaction: roll
+    /// it back.
     pub fn write<M, C: Connection<M> + Synchronous<M>>(
         &self,
         connection: &mut C,
@@ -57,7 +58,8 @@ impl BlockingWriter<'_> {
     /// Writes many events in the caller's transaction, as [`Writer::write_all`] does.
     ///
     /// # Errors
-    /// See [`WriteError`]. Either all events are written or none.
+    /// See [`WriteError`]. No event of the call was written then. After [`WrongCount`](WriteError::WrongCount), on any database, some of them may be
+    /// in the transaction: roll it back.
     pub fn write_all<M, C: Connection<M> + Synchronous<M>, E: IntoEnvelope>(
         &self,
         connection: &mut C,

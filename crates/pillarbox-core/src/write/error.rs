@@ -4,7 +4,9 @@ use super::Dialect;
 use crate::error::BoxError;
 use crate::event::{EventId, InvalidEvent};
 
-/// A write failed. No event of the call was written; `E` is the driver's own error.
+/// A write failed; `E` is the driver's own error.
+///
+/// No event of the call was written. After [`WrongCount`](Self::WrongCount), on any database, some of them may be in the transaction: roll it back.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError<E: Error + 'static> {
@@ -33,8 +35,8 @@ pub enum WriteError<E: Error + 'static> {
         /// The id.
         id: EventId,
     },
-    /// The database has not inserted the rows that it was told to, as where a trigger of the event table drops some. Roll the transaction back: on
-    /// PostgreSQL the others are in it.
+    /// The database has not inserted the rows that it was told to, as where a trigger of the event table drops some. On any database, some of the
+    /// events may be in the transaction: roll it back.
     #[error(
         "the database has inserted {inserted} rows instead of {rows}: a trigger or rule of the event table drops or adds some; roll the transaction back, and remove that"
     )]
@@ -49,4 +51,19 @@ pub enum WriteError<E: Error + 'static> {
     /// written in it fails as well, and so does its commit through the outbox.
     #[error("the events could not be inserted: {0}")]
     Database(#[source] E),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+
+    use super::*;
+    use crate::handle::HandlerError;
+
+    #[test]
+    fn the_drivers_error_is_found_by_its_type_and_told_once() {
+        let error = HandlerError::classify(WriteError::Database(fmt::Error));
+        assert!(error.causes().any(|cause| cause.is::<fmt::Error>()), "rules for retries know it by its type");
+        assert_eq!(error.text(), format!("the events could not be inserted: {}", fmt::Error));
+    }
 }

@@ -107,6 +107,9 @@ impl<T: Connection<M> + Finish<M>, M> Transaction<T, M> {
 impl<T: Finish<M>, M> Transaction<T, M> {
     /// Commits, then hands the events that were committed to the hot path.
     ///
+    /// # Cancellation
+    /// Dropped before it is first polled, the transaction is rolled back. Dropped later, its outcome is unknown, as after an error.
+    ///
     /// # Errors
     /// The driver's. Whether the transaction committed is unknown then; if it did, its events are delivered by the cold
     /// path, and if it did not, they never existed.

@@ -51,8 +51,12 @@ impl Writer {
 
     /// Writes one event in the caller's transaction; see `Outbox::write`.
     ///
+    /// # Cancellation
+    /// Dropped half-way, the event may be in the transaction, or some of its rows: roll the transaction back.
+    ///
     /// # Errors
-    /// See [`WriteError`].
+    /// See [`WriteError`]. After [`WrongCount`](WriteError::WrongCount), on any database, some of the event's rows may be in the transaction: roll
+    /// it back.
     pub async fn write<M, C: Connection<M>>(
         &self,
         connection: &mut C,
@@ -65,8 +69,12 @@ impl Writer {
     /// Writes many events in the caller's transaction, with as few statements as the database takes, in the given order. An event with a
     /// [unique key](Envelope::unique_key) has a statement of its own.
     ///
+    /// # Cancellation
+    /// Dropped half-way, some of the events may be in the transaction: roll it back.
+    ///
     /// # Errors
-    /// As [`write`](Self::write). Either all events are written or none.
+    /// As [`write`](Self::write). No event of the call was written then. After [`WrongCount`](WriteError::WrongCount), on any database, some of
+    /// them may be in the transaction: roll it back.
     pub async fn write_all<M, C: Connection<M>, E: IntoEnvelope>(
         &self,
         connection: &mut C,
@@ -116,6 +124,9 @@ impl Writer {
     }
 
     /// Commits a transaction of the driver's own, in which `receipt` was written; see `Outbox::commit`.
+    ///
+    /// # Cancellation
+    /// Dropped before it is first polled, the transaction is rolled back. Dropped later, its outcome is unknown, as after an error.
     ///
     /// # Errors
     /// The driver's, as of [`Transaction::commit`].

@@ -84,7 +84,7 @@ const OF_SOME_MODES: [(&str, &[Mode], Differs); 6] = [
 ];
 
 /// All other settings of nodes, which a program that only writes lacks.
-const OF_NODES: [(&str, Differs); 21] = [
+const OF_NODES: [(&str, Differs); 23] = [
     ("claim.batch", |a, b| a.claim.batch != b.claim.batch),
     ("claim.min_interval", |a, b| a.claim.min_interval != b.claim.min_interval),
     ("claim.max_interval", |a, b| a.claim.max_interval != b.claim.max_interval),
@@ -95,6 +95,9 @@ const OF_NODES: [(&str, Differs); 21] = [
     ("dispatch.handler_timeout", |a, b| a.dispatch.handler_timeout != b.dispatch.handler_timeout),
     ("dispatch.slow_after", |a, b| a.dispatch.slow_after != b.dispatch.slow_after),
     ("retry.max_attempts", |a, b| a.retry.max_attempts != b.retry.max_attempts),
+    // A policy of any type can be compared by what it says of itself alone.
+    ("retry.policy", |a, b| format!("{:?}", a.retry.policy) != format!("{:?}", b.retry.policy)),
+    ("retry.errors", |a, b| a.retry.errors.is_empty() != b.retry.errors.is_empty()),
     ("settle.batch", |a, b| a.settle.batch != b.settle.batch),
     ("settle.delete_done", |a, b| a.settle.delete_done != b.settle.delete_done),
     ("settle.keep_positions", |a, b| a.settle.keep_positions != b.settle.keep_positions),

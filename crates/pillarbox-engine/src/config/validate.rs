@@ -119,6 +119,10 @@ fn prefix(field: &'static str, value: &str) -> Result<(), ConfigError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use pillarbox_core::retry::{ErrorFilter, ExponentialBackoff};
+
     use super::*;
     use crate::config::FailingKey;
 
@@ -220,10 +224,12 @@ mod tests {
             ("metrics.prefix", |c| c.metrics.prefix = "shop".to_owned()),
             ("wake_up.enabled", |c| c.wake_up.enabled = true),
         ];
-        let of_nodes: [(&str, Change); 11] = [
+        let of_nodes: [(&str, Change); 13] = [
             ("claim.batch", |c| c.claim.batch = 7),
             ("dispatch.slow_after", |c| c.dispatch.slow_after = HOUR),
             ("retry.max_attempts", |c| c.retry.max_attempts = 3),
+            ("retry.policy", |c| c.retry.policy = Arc::new(ExponentialBackoff::constant(HOUR, HOUR))),
+            ("retry.errors", |c| c.retry.errors = ErrorFilter::default().never_retry_on_named("MailError")),
             ("settle.delete_done", |c| c.settle.delete_done = true),
             ("settle.keep_positions", |c| c.settle.keep_positions = false),
             ("ownership.lease", |c| c.ownership.lease = HOUR),

@@ -136,7 +136,7 @@ impl Registration {
         let named = if self.event_kind.is_some() {
             check_id(&id)
         } else {
-            let problem = format!("names the handler of all other events `{id}`");
+            let problem = format!("is named `{id}`");
             let remedy = "leave it without a name: only the handlers of one type of event have names";
             Err(ConfigError::new("handler", problem, remedy))
         };
@@ -166,7 +166,7 @@ impl Registration {
     }
 
     /// Asks `accepts` before an event is written; where it says false, no row is written for this handler. An event that none
-    /// of its handlers accepts is not written at all, and its receipt has no id for it.
+    /// of its handlers accepts is not written at all, and its receipt has no id for it. Of several conditions, all have to be true.
     ///
     /// It is asked where the event is written, so every program that writes such events registers the handler, or at least its condition.
     /// Rows that other programs insert are delivered without being asked about. To look at a typed event, use
@@ -183,7 +183,10 @@ impl Registration {
     ///     .accepts(|event| event.tenant_id() == Some("partner"));
     /// ```
     pub fn accepts(mut self, accepts: impl Fn(&Envelope) -> bool + Send + Sync + 'static) -> Self {
-        self.accepts = Some(Arc::new(accepts));
+        self.accepts = Some(match self.accepts.take() {
+            Some(earlier) => Arc::new(move |event: &Envelope| earlier(event) && accepts(event)),
+            None => Arc::new(accepts),
+        });
         self
     }
 
@@ -260,13 +263,13 @@ impl Registration {
         self
     }
 
-    /// Decides about its events once it has failed for good, in place of the outbox's fallback. See [`Fallback`].
+    /// Decides about its events once it has failed for good, in place of the outbox's fallback. A second one replaces the first. See [`Fallback`].
     pub fn fallback(mut self, fallback: impl Fallback) -> Self {
         self.fallback = Some(Arc::new(fallback));
         self
     }
 
-    /// Observes its events that go DEAD, in place of the outbox's observer. See [`OnDead`].
+    /// Observes its events that go DEAD, in place of the outbox's observer. A second one replaces the first. See [`OnDead`].
     pub fn on_dead(mut self, observer: impl OnDead) -> Self {
         self.on_dead = Some(Arc::new(observer));
         self
@@ -284,15 +287,20 @@ impl Registration {
         self.id.as_deref()
     }
 
-    /// Checks that its settings are valid together.
+    /// Checks that its settings are valid together. An error says which handler it is about.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        self.check_settings().map_err(|error| {
+            let name = self.id.as_deref().map(|id| format!(" `{id}`")).unwrap_or_default();
+            let events = self.event_kind.as_ref().map_or_else(|| "all other events".to_owned(), ToString::to_string);
+            let problem = format!("of the handler{name} of {events} {}", error.problem());
+            ConfigError::new(error.field(), problem, error.remedy().to_owned())
+        })
+    }
+
+    fn check_settings(&self) -> Result<(), ConfigError> {
         if self.any && self.event_kind.is_some() {
-            let problem = "takes the events of one type, so it cannot take rows for any name";
-            return Err(ConfigError::new(
-                "handler",
-                problem,
-                "leave out `for_any_name`, or register it for `Events::Others`",
-            ));
+            let problem = "is set, though the handler takes the events of one type";
+            return Err(ConfigError::new("for_any_name", problem, "leave it out, or register it for `Events::Others`"));
         }
         if let Target::Batch { handler, .. } = &self.target
             && self.config.is_limited()

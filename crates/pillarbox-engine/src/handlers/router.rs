@@ -12,27 +12,48 @@ use crate::handlers::{Accepts, Recipient};
 
 /// Handlers contradict each other about who takes which events.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct DuplicateHandler(String);
+#[error("{text}")]
+pub struct DuplicateHandler {
+    event_kind: Option<EventKind>,
+    handler: Option<Box<str>>,
+    text: String,
+}
 
 impl DuplicateHandler {
+    /// The kind of the events that they contradict each other about; `None`: all that have no other handler.
+    #[must_use]
+    pub fn event_kind(&self) -> Option<&EventKind> {
+        self.event_kind.as_ref()
+    }
+
+    /// The name that two of the handlers have; `None` if they contradict each other otherwise.
+    #[must_use]
+    pub fn handler(&self) -> Option<&str> {
+        self.handler.as_deref()
+    }
+
     fn catch_all() -> Self {
         let what = "two handlers are registered for all events that have no handler of their own";
-        Self(format!("{what}; register one, and let it call both if both are wanted"))
+        let text = format!("{what}; register one, and let it call both if both are wanted");
+        Self { event_kind: None, handler: None, text }
     }
 
     fn unnamed(event_kind: &EventKind) -> Self {
-        Self(format!(
+        let text = format!(
             "two handlers are registered for {event_kind}; register one, or give each a name if both are wanted"
-        ))
+        );
+        Self { event_kind: Some(event_kind.clone()), handler: None, text }
     }
 
     pub(crate) fn same_name(event_kind: &EventKind, id: &str) -> Self {
-        Self(format!("two handlers of {event_kind} are named `{id}`; give each a name of its own"))
+        let text = format!("two handlers of {event_kind} are named `{id}`; give each a name of its own");
+        Self { event_kind: Some(event_kind.clone()), handler: Some(id.into()), text }
     }
 
     fn mixed(event_kind: &EventKind) -> Self {
-        Self(format!("{event_kind} has a handler with a name and one without; name both, or register only one of them"))
+        let text =
+            format!("{event_kind} has a handler with a name and one without; name both, or register only one of them");
+        Self { event_kind: Some(event_kind.clone()), handler: None, text }
     }
 }
 

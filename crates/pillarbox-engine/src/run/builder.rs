@@ -156,6 +156,10 @@ impl<K> OutboxBuilder<K> {
     ///
     /// The start waits about two minutes for a transaction that holds the lock which nodes take to join, and says so in the log.
     ///
+    /// # Cancellation
+    /// Dropped half-way, nothing is left running here, but the node may have joined: then it owns what it got, and delivers nothing of it, until its lease
+    /// ends. To give a start up, wait for it by [`start_unless`](super::start_unless), which gives the lease back.
+    ///
     /// # Errors
     /// A setting, the handlers, the schema or the database; nothing is left running then.
     pub async fn start(mut self) -> Result<Outbox, StartError> {
@@ -268,13 +272,14 @@ impl<K: DeliveringMode> OutboxBuilder<K> {
     }
 
     /// Decides about events whose handler has failed for good, for handlers that have no fallback of their own. Default: none,
-    /// the event goes DEAD. See [`Fallback`].
+    /// the event goes DEAD. A second one replaces the first. See [`Fallback`].
     pub fn fallback(mut self, fallback: impl Fallback) -> Self {
         self.handling.router.fallback = Some(Arc::new(fallback));
         self
     }
 
-    /// Observes events that go DEAD, for handlers that have no observer of their own. The event stays DEAD. See [`OnDead`].
+    /// Observes events that go DEAD, for handlers that have no observer of their own. The event stays DEAD. A second one replaces the first. See
+    /// [`OnDead`].
     pub fn on_dead(mut self, observer: impl OnDead) -> Self {
         self.handling.router.on_dead = Some(Arc::new(observer));
         self
@@ -451,7 +456,8 @@ impl OutboxBuilder {
 }
 
 impl<K: Parallel> OutboxBuilder<K> {
-    /// Lets a forwarding handler pause delivery of chosen event types. It has no effect in mode `ordered`.
+    /// Lets a forwarding handler pause delivery of chosen event types. It has no effect in mode `ordered`, where events behind a paused one would
+    /// have to wait: there the handler puts each of them off, and it keeps its place. So a program can hand it in whatever its mode.
     pub fn type_pause(mut self, type_pause: TypePause) -> Self {
         self.handling.type_pause = type_pause;
         self
@@ -491,7 +497,7 @@ impl OutboxBuilder<WriterOnly> {
         self.set(|config| config.purge.all_after = Some(kept))
     }
 
-    /// Says which named handlers take the events of a type where they are delivered: each event is written once for each of
+    /// Says which named handlers take the events of a type where they are delivered, at least one: each event is written once for each of
     /// them. The names are those given there with [`Registration::named`].
     ///
     /// ```
@@ -501,6 +507,15 @@ impl OutboxBuilder<WriterOnly> {
     /// ```
     pub fn handled_by<'a>(mut self, event_kind: impl Into<EventKind>, ids: impl IntoIterator<Item = &'a str>) -> Self {
         let event_kind = event_kind.into();
+        let mut ids = ids.into_iter().peekable();
+        if ids.peek().is_none() {
+            let remedy = "give their names, or leave it out if its handler has none";
+            self.check(Err::<(), _>(ConfigError::new(
+                "handled_by",
+                format!("names no handler of {event_kind}"),
+                remedy,
+            )));
+        }
         for id in ids {
             if self.check(check_id(id)).is_some() {
                 let added = self.writing.fan_out.add(&event_kind, Recipient { id: Some(id.into()), accepts: None });

@@ -256,10 +256,13 @@ impl Outbox {
     /// An event with a [unique key](pillarbox_core::event::Envelope::unique_key) is not written while another one with this key is
     /// pending; [`Written::skipped`] says so.
     ///
+    /// # Cancellation
+    /// Dropped half-way, the event may be in the transaction, or some of its rows: roll the transaction back.
+    ///
     /// # Errors
     /// See [`WriteError`]. After [`Invalid`](WriteError::Invalid), [`Hook`](WriteError::Hook),
     /// [`WrongDatabase`](WriteError::WrongDatabase) and [`NoTransaction`](WriteError::NoTransaction) the transaction was
-    /// not touched.
+    /// not touched. After [`WrongCount`](WriteError::WrongCount), on any database, some of the event's rows may be in the transaction: roll it back.
     pub async fn write<M, C: Connection<M>>(
         &self,
         connection: &mut C,
@@ -272,10 +275,14 @@ impl Outbox {
     /// Writes many events in the caller's transaction, with as few statements as the database takes, mostly one, in the given order. An event
     /// with a unique key has a statement of its own.
     ///
-    /// Either all events are written or none. Where the future is dropped before its end, some of them may be in the transaction: roll it back.
+    /// Either all events are written or none, unless the call is dropped half-way or fails with [`WrongCount`](WriteError::WrongCount).
+    ///
+    /// # Cancellation
+    /// Dropped half-way, some of the events may be in the transaction: roll it back.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// As [`write`](Self::write). No event of the call was written then. After [`WrongCount`](WriteError::WrongCount), on any database, some of
+    /// them may be in the transaction: roll it back.
     pub async fn write_all<M, C: Connection<M>, E: IntoEnvelope>(
         &self,
         connection: &mut C,
@@ -304,6 +311,9 @@ impl Outbox {
     ///
     /// In mode `multi_node` they are claimed from the table at once instead: their rows are nobody's, and another node may
     /// have them. There only the guard gives events to memory.
+    ///
+    /// # Cancellation
+    /// Dropped before it is first polled, the transaction is rolled back. Dropped later, its outcome is unknown, as after an error.
     ///
     /// # Errors
     /// The driver's, as of [`Transaction::commit`].
@@ -462,6 +472,13 @@ impl Outbox {
         self.shared.limits.status()
     }
 
+    /// The writing half of this outbox, as handlers get it by [`Delivery::outbox`](pillarbox_core::handle::Delivery::outbox): for functions that write
+    /// events for requests and for handlers. It does not keep the outbox running.
+    #[must_use]
+    pub fn writer(&self) -> Writer {
+        self.shared.writer.clone()
+    }
+
     /// The store this outbox was built on.
     #[must_use]
     pub fn store(&self) -> &dyn Store {
@@ -473,6 +490,9 @@ impl Outbox {
     /// await, and its event is handled again.
     ///
     /// It takes the drain timeout and a few seconds at most. Calling it again waits for the same end.
+    ///
+    /// # Cancellation
+    /// Dropped once it was polled, the outbox goes on stopping by itself, and nobody waits for it.
     pub async fn shutdown(&self) {
         self.running.stop.cancel();
         self.running.tasks.wait().await;
@@ -483,6 +503,10 @@ impl Outbox {
     ///
     /// The drain timeout also says how long handlers may run before they are told that another node waits for their partition,
     /// which is less urgent than the end of the process.
+    ///
+    /// # Cancellation
+    /// Dropped once it was polled, the outbox goes on stopping by itself, and nobody waits for it. Dropped before `limit` is over, what is queued and
+    /// running has the whole drain timeout to finish.
     pub async fn shutdown_within(&self, limit: Duration) {
         self.running.stop.cancel();
         if timeout(limit, self.running.tasks.wait()).await.is_err() {

@@ -14,6 +14,10 @@ use crate::observe::clean_error;
 /// Longest wait a handler can ask for. What it means by more is never, which is DEAD.
 const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// Shortest wait for an event whose delivery counted no attempt. Without one, a handler that asks for none would be called in a loop that no limit
+/// of attempts ends. It is short, since a handler may well ask for some milliseconds, as one that polls does.
+const MIN_UNCOUNTED: Duration = Duration::from_millis(10);
+
 /// The time after which a handler is called again whose transaction could not be committed. That counts no attempt, since it is a failure of
 /// the database's, as where a verdict cannot be recorded.
 const COMMIT_AGAIN: Duration = Duration::from_secs(1);
@@ -73,16 +77,18 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
         }
         Attempt::NotBegun => Change::Retry { attempts, delay: Duration::ZERO, error: None }.into(),
         Attempt::Ended(Ok(Outcome::Defer(delay))) => {
-            Change::Retry { attempts, delay: delay.min(MAX_DELAY), error: None }.into()
+            Change::Retry { attempts, delay: uncounted(delay), error: None }.into()
         }
         Attempt::Ended(Ok(Outcome::Dead(reason))) => given_up(attempts, &reason, FailureReason::NotRetryable),
         Attempt::Ended(Err(error)) => match error.kind() {
             HandlerErrorKind::Unrecoverable => given_up(attempts, &error.text(), FailureReason::NotRetryable),
             HandlerErrorKind::Deferred(delay) | HandlerErrorKind::DeferredOnThisNode(delay) => {
                 let error = Some(clean_error(&error.text()));
-                Change::Retry { attempts, delay: delay.min(MAX_DELAY), error }.into()
+                Change::Retry { attempts, delay: uncounted(delay), error }.into()
             }
-            HandlerErrorKind::Unroutable(delay) => parked(attempts, clean_error(&error.text()), delay, rules),
+            HandlerErrorKind::Unroutable(delay) => {
+                parked(attempts, clean_error(&error.text()), uncounted(delay), rules)
+            }
             HandlerErrorKind::Retryable if !rules.errors.passes(error.causes(), |name| error.is_named(name)) => {
                 given_up(attempts.saturating_add(1), &error.text(), FailureReason::NotRetryable)
             }
@@ -98,6 +104,11 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
             }
         }
     }
+}
+
+/// The wait that a handler asks for without counting an attempt, within its bounds.
+pub(crate) fn uncounted(delay: Duration) -> Duration {
+    delay.clamp(MIN_UNCOUNTED, MAX_DELAY)
 }
 
 /// An event that nobody takes is left for a newer release, unless it has waited for long enough.
@@ -197,7 +208,6 @@ mod tests {
             (0, ok(Outcome::Done), Change::Done),
             (1, ok(Outcome::delivered_as("s/1")), Change::Done),
             (1, ok(Outcome::Defer(minute)), retry(1, 60, None)),
-            (1, ok(Outcome::Defer(Duration::ZERO)), retry(1, 0, None)),
             (9, ok(Outcome::Defer(minute)), retry(9, 60, None)),
             (1, ok(Outcome::Dead("no".into())), dead(1, "no")),
             (0, err(HandlerError::retryable("x")), retry(1, 1, Some("x"))),
@@ -275,6 +285,29 @@ mod tests {
         assert!(unroutable(&row, UnroutableReason::UnknownHandler).contains("with the name `mailer`"));
         assert!(error(UnroutableReason::OtherAggregate).ends_with("register one for the pair (`a`, `t`)"));
         assert!(error(UnroutableReason::NamesNone).contains("column `handler`"));
+    }
+
+    #[test]
+    fn an_event_that_counts_no_attempt_is_not_delivered_in_a_loop() {
+        let err = |error| Attempt::Ended(Err(error));
+        let millis = Duration::from_millis;
+        for (asked, given) in [(Duration::ZERO, millis(10)), (millis(9), millis(10)), (millis(11), millis(11))] {
+            for attempt in [
+                Attempt::Ended(Ok(Outcome::Defer(asked))),
+                err(HandlerError::deferred(asked, "x")),
+                err(HandlerError::defer_on_this_node(asked, "x")),
+                err(HandlerError::unroutable(asked, "x")),
+            ] {
+                let case = format!("{attempt:?}");
+                let change = after(1, attempt, Unroutable::Dead);
+                assert!(
+                    matches!(change, Change::Retry { attempts: 1, delay, .. } if delay == given),
+                    "{case}: {change:?}"
+                );
+            }
+        }
+        let counted = after(0, err(HandlerError::retry_after(Duration::ZERO, "x")), Unroutable::Dead);
+        assert_eq!(counted, retry(1, 0, Some("x")), "one that counts ends by the limit of attempts");
     }
 
     #[test]

@@ -70,8 +70,11 @@ fn delay_rules() {
     assert_eq!(refused_field(base().deliver_after(Duration::ZERO)), "deliver_after");
     assert_eq!(refused_field(base().deliver_after(Duration::MAX)), "deliver_after");
     assert_eq!(refused_field(base().available_at(at(9_999_999))), "available_at");
-    assert_eq!(refused_field(event().available_at(at(0))), "available_at");
+    assert_eq!(refused_field(event().available_at(at(i64::MIN))), "available_at", "no database stores it");
     assert_eq!(refused_field(event().occurred_at(at(i64::MAX))), "occurred_at");
+    // A time that was planned earlier and is over by the time of the write.
+    let over = event().available_at(at(0)).build().expect("is due at once");
+    assert_eq!((over.is_delayed(), over.available_at()), (false, None));
     let equal = base().available_at(at(10_000_000)).build().expect("equal is allowed");
     assert!(!equal.is_delayed());
     let delayed = base().deliver_after(second).build().expect("valid");

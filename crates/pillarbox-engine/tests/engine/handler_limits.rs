@@ -190,9 +190,9 @@ async fn limits_that_cannot_be_are_refused_at_the_start() {
     let handler = || slow("limited", &seen);
     let many = (0..61).map(|number| slow(&format!("limited-{number}"), &seen).concurrency(1)).collect::<Vec<_>>();
     for (handlers, problem) in [
-        (vec![handler().concurrency(0)], "`handler.concurrency` is zero"),
-        (vec![handler().rate(Rate::per_second(0))], "`handler.rate` is 0"),
-        (vec![handler().rate(Rate::per_second(1).burst(0))], "`handler.rate.burst` is 0"),
+        (vec![handler().concurrency(0)], "setting `handler.concurrency` of the handler of "),
+        (vec![handler().rate(Rate::per_second(0))], "setting `handler.rate` of the handler of "),
+        (vec![handler().rate(Rate::per_second(1).burst(0))], "setting `handler.rate.burst` of the handler of "),
         (many, "`handlers` has 61 entries with limits of their own"),
     ] {
         let refused: Result<Outbox, StartError> =

@@ -8,6 +8,7 @@ mod fairness;
 mod guards;
 mod handler_limits;
 mod hooks;
+mod inbox;
 mod lost_connections;
 mod metrics;
 mod registrations;

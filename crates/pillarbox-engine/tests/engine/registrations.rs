@@ -6,11 +6,11 @@ use pillarbox_core::clock::{Clock, Timestamp};
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::codecs::Json;
 use pillarbox_core::event::{Envelope, Event};
-use pillarbox_core::handle::{Delivery, Failure, Outcome};
+use pillarbox_core::handle::{Delivery, EventKind, Failure, Outcome};
 use pillarbox_core::retry::Retry;
 use pillarbox_core::store::{Store as _, Upkeep as _};
-use pillarbox_engine::handlers::{Events, Unroutable, on_batch, on_type};
-use pillarbox_engine::run::{Config, FailingHead, FailingKey, Mode, Outbox, Role, SingleNode};
+use pillarbox_engine::handlers::{Events, Rate, Unroutable, on_batch, on_type};
+use pillarbox_engine::run::{Config, FailingHead, FailingKey, Mode, Outbox, Role, SingleNode, StartError};
 use pillarbox_memory::MemoryStore;
 
 async fn handler(_: Delivery) {}
@@ -180,7 +180,7 @@ async fn what_cannot_be_is_named() {
         ("handler", on_type("placed", handler).named("x".repeat(129))),
         ("handler", on_type("placed", handler).named("a\0b")),
         ("handler", on_type(Events::Others, handler).named("mailer")),
-        ("handler", on_type("placed", handler).for_any_name()),
+        ("for_any_name", on_type("placed", handler).for_any_name()),
         ("on_batch.max", on_batch("placed", 0, async |_: Vec<Delivery>| Vec::<()>::new())),
         ("retry.base", on_type("placed", handler).retry(Retry::fixed(Duration::ZERO))),
         ("retry.max_attempts", on_type("placed", handler).retry(Retry::new().max_attempts(0))),
@@ -191,6 +191,99 @@ async fn what_cannot_be_is_named() {
     }
     let error = refused(|outbox| outbox.handle_all(handler).retry(Retry::exponential(Duration::ZERO, Duration::ZERO)));
     assert!(error.await.starts_with("setting `retry.cap` is zero"));
+}
+
+#[tokio::test]
+async fn a_bad_setting_says_of_which_handler() {
+    let order = ("order", "placed");
+    let zero = || Retry::fixed(Duration::ZERO);
+    let table = [
+        (
+            on_type(order, handler).named("mailer").concurrency(0),
+            "setting `handler.concurrency` of the handler `mailer` of event type `placed` of aggregate type `order` is zero; set at least 1",
+        ),
+        (
+            on_type(order, handler).rate(Rate::per_second(0)),
+            "setting `handler.rate` of the handler of event type `placed` of aggregate type `order` is 0; set a number from 1 to 1000000",
+        ),
+        (
+            on_type(order, handler).named("ledger").timeout(Duration::ZERO),
+            "setting `handler.timeout` of the handler `ledger` of event type `placed` of aggregate type `order` is 0s; set a duration from 1ms to 36500d, or no limit",
+        ),
+        (
+            on_type(order, handler).named("mailer").retry(zero()),
+            "setting `retry.base` of the handler `mailer` of event type `placed` of aggregate type `order` is zero; a retry without a delay would spin; set at least 1 ms",
+        ),
+        (
+            on_type(Events::Others, handler).retry(zero()),
+            "setting `retry.base` of the handler of all other events is zero; a retry without a delay would spin; set at least 1 ms",
+        ),
+        (
+            on_type(Events::Others, handler).named("mailer"),
+            "setting `handler` of the handler of all other events is named `mailer`; leave it without a name: only the handlers of one type of event have names",
+        ),
+    ];
+    for (registration, expected) in table {
+        assert_eq!(refused(|outbox| outbox.handler(registration)).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn handlers_that_contradict_each_other_are_told_by_their_events_and_name() {
+    let one = || on_type("placed", handler);
+    let others = || on_type(Events::Others, handler);
+    for (handlers, event_kind, name) in [
+        ([one(), one()], Some(EventKind::from("placed")), None),
+        ([one().named("mailer"), one().named("mailer")], Some(EventKind::from("placed")), Some("mailer")),
+        ([one().named("mailer"), one()], Some(EventKind::from("placed")), None),
+        ([others(), others()], None, None),
+    ] {
+        let started = Outbox::single_node(MemoryStore::new()).handlers(handlers).start().await;
+        let Err(StartError::Handlers(refused)) = started else { panic!("{name:?}: {started:?}") };
+        assert_eq!((refused.event_kind(), refused.handler()), (event_kind.as_ref(), name), "{refused}");
+    }
+}
+
+/// Neither condition replaces the other, whichever comes first.
+#[tokio::test]
+async fn of_several_conditions_all_have_to_be_true() {
+    let of_tenant = |event: &Envelope| event.tenant_id() == Some("partner");
+    let dear = |placed: &Placed, _: &Envelope| placed.cents >= 100;
+    let store = MemoryStore::new();
+    let outbox = Outbox::writer_only(store.clone()).handlers([
+        on_type("placed", handler).named("one").accepts(of_tenant).accepts_event(dear),
+        on_type("placed", handler).named("other").accepts_event(dear).accepts(of_tenant),
+    ]);
+    let outbox = outbox.start().await.expect("starts");
+    let mut tx = outbox.begin(&store).await.expect("begins");
+    for (cents, tenant, events) in [(100, "partner", 1), (99, "partner", 0), (100, "somebody", 0), (99, "somebody", 0)]
+    {
+        let event = Placed { cents }.to_builder().tenant_id(tenant);
+        assert_eq!(outbox.write(&mut tx, event).await.expect("writes").len(), events, "{cents} of {tenant}");
+    }
+    tx.commit().await.expect("commits");
+    outbox.shutdown().await;
+    assert_eq!(store.counts().await.expect("counts").new, 2, "a row for each handler");
+}
+
+#[tokio::test]
+async fn a_writer_that_names_no_handler_is_refused() {
+    let none: [&str; 0] = [];
+    let refused = Outbox::writer_only(MemoryStore::new()).handled_by("placed", none).start().await;
+    let expected = "setting `handled_by` names no handler of event type `placed` of aggregate type `__GLOBAL__`; give their names, or leave \
+                    it out if its handler has none";
+    assert_eq!(refused.err().map(|error| error.to_string()).unwrap_or_default(), expected);
+}
+
+/// Rules for retries that a program gives in code are refused like those that it sets as fields.
+#[tokio::test]
+async fn a_writer_has_no_retries() {
+    let day = Retry::fixed(Duration::from_secs(24 * 3600));
+    for (field, retry) in [("retry.policy", day), ("retry.errors", Retry::new().never_retry_on_named("MailError"))] {
+        let refused = Outbox::builder(Mode::WriterOnly).store(MemoryStore::new()).retry(retry).start().await;
+        let expected = format!("setting `{field}` does not apply to mode writer_only; leave it at its default");
+        assert_eq!(refused.err().map(|error| error.to_string()).unwrap_or_default(), expected);
+    }
 }
 
 /// What an outbox is told of failures holds for every handler that says nothing else, but a head that is to go DEAD at its

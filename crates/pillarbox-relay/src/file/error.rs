@@ -12,8 +12,8 @@ pub enum FileError {
     Unreadable {
         /// The path of the file.
         path: PathBuf,
-        /// Why.
-        source: std::io::Error,
+        /// Why. The text quotes it, so it is no cause besides: hence the `r#`.
+        r#source: std::io::Error,
     },
     /// Something in it is wrong.
     #[error("{}, line {line}: {section}{problem}", path.display())]

@@ -41,6 +41,6 @@ pub struct CheckError {
     pub address: String,
     /// The routes that need it.
     pub routes: String,
-    /// The error of its check.
-    pub source: PublishError,
+    /// The error of its check. The text quotes it, so it is no cause besides: hence the `r#`.
+    pub r#source: PublishError,
 }

@@ -116,9 +116,10 @@ impl Route {
         self
     }
 
-    /// Takes events of which this is true as well. It has to be quick, and to say the same of the same event each time.
+    /// Takes events of which this is true as well. It has to be quick, and to say the same of the same event each time. Of several, all have to be
+    /// true.
     pub fn when(mut self, predicate: impl Fn(&Delivery) -> bool + Send + Sync + 'static) -> Self {
-        self.selector.when = Some(Arc::new(predicate));
+        self.selector.when = Some(both(self.selector.when.take(), predicate));
         self
     }
 
@@ -160,19 +161,22 @@ impl Route {
         self
     }
 
-    /// Sends only those of its events of which this is true. The others are done; no other route takes them.
+    /// Sends only those of its events of which this is true. The others are done; no other route takes them. Of several, all have to be true.
     pub fn only(mut self, filter: impl Fn(&Delivery) -> bool + Send + Sync + 'static) -> Self {
-        self.only = Some(Arc::new(filter));
+        self.only = Some(both(self.only.take(), filter));
         self
     }
 
     /// Changes each message before it is sent: its body, its headers, its key. An error makes the event DEAD and stands in its
-    /// row.
+    /// row. Of several, each changes what the one before has made.
     pub fn map(
         mut self,
         remake: impl Fn(&Delivery, Message) -> Result<Message, String> + Send + Sync + 'static,
     ) -> Self {
-        self.remake = Some(Arc::new(remake));
+        self.remake = Some(match self.remake.take() {
+            Some(earlier) => Arc::new(move |delivery, message| remake(delivery, earlier(delivery, message)?)),
+            None => Arc::new(remake),
+        });
         self
     }
 
@@ -281,6 +285,14 @@ impl Route {
             message.headers = with.iter().map(|(name, value)| (name.to_string().into(), value.sample())).collect();
             refusal("with_headers", &message, "correct or leave out that header")
         })
+    }
+}
+
+/// True of an event of which both conditions are, as far as there is an `earlier` one.
+fn both(earlier: Option<Predicate>, later: impl Fn(&Delivery) -> bool + Send + Sync + 'static) -> Predicate {
+    match earlier {
+        Some(earlier) => Arc::new(move |delivery| earlier(delivery) && later(delivery)),
+        None => Arc::new(later),
     }
 }
 

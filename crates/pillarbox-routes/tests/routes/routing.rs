@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cloudevents::event::{AttributesReader as _, Data, SpecVersion};
 use pillarbox_core::event::{Envelope, Headers};
+use pillarbox_core::handle::Delivery;
 use pillarbox_core::publisher::{Message, PublishError, Publisher};
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::row::Status;
@@ -108,6 +109,30 @@ async fn the_first_route_that_takes_an_event_has_it() {
     assert_eq!(targets(&one), ["eu.order.placed", "orders"]);
     assert_eq!(targets(&other), ["acme", "all"]);
     assert!(store.inspect().rows().iter().all(|row| row.status == Status::Done));
+}
+
+/// None of them replaces another.
+#[tokio::test]
+async fn of_several_conditions_all_have_to_be_true_and_changes_follow_each_other() {
+    let publisher = MemoryPublisher::new();
+    let of_type = |expected: &'static str| move |event: &Delivery| event.event_type() != expected;
+    let signed = |sign: &'static str| {
+        move |_: &Delivery, mut message: Message| {
+            message.key = Some(format!("{}{sign}", message.key.unwrap_or_default()).into());
+            if sign == "!" { Err("enough".to_owned()) } else { Ok(message) }
+        }
+    };
+    let to = || Route::to(Arc::new(publisher.clone()), "{event_type}");
+    let events = || ["a", "b", "c"].map(event).to_vec();
+    run(events(), Routes::new().route(to().when(of_type("a")).when(of_type("b"))).unrouted(Unrouted::Drop)).await;
+    assert_eq!(targets(&publisher), ["c"]);
+    run(events(), Routes::new().route(to().only(of_type("a")).only(of_type("b")))).await;
+    assert_eq!(targets(&publisher), ["c", "c"]);
+    run(vec![order("d", "o-1")], Routes::new().route(to().map(signed("-1")).map(signed("-2")))).await;
+    let keys: Vec<_> = publisher.published().iter().filter_map(|message| message.key.clone()).collect();
+    assert_eq!(keys.last().map(|key| &**key), Some("o-1-1-2"));
+    let store = run(vec![event("e")], Routes::new().route(to().map(signed("!")).map(signed("-2")))).await;
+    assert_eq!(errors(&store), [Some("route `route-1`: enough".to_owned())], "the first error ends it");
 }
 
 #[tokio::test]

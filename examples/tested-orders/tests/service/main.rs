@@ -55,7 +55,7 @@ async fn an_order_and_its_event_are_written_in_one_transaction() {
     with_database(async |database| {
         let test = start(database, &Mails::default()).await?;
         let mut tx = test.begin(&database.pool).await?;
-        let order_id = place(&test, &mut tx, &order(1250)).await?;
+        let order_id = place(&test.writer(), &mut tx, &order(1250)).await?;
 
         let mut written = test.written_in(&mut tx).await?;
         let expected = OrderPlaced { order_id, customer: "ada".to_owned(), total_cents: 1250 };

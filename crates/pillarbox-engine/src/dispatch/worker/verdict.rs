@@ -13,7 +13,7 @@ use super::{Worker, verdict_on};
 use crate::handlers::{Registered, guarded};
 use crate::observe::{Consequence, Failed, Slot, clean_error, panic_message};
 use crate::queue::Item;
-use crate::settle::{Attempt, Decision, Rules, decide};
+use crate::settle::{Attempt, Decision, Rules, decide, uncounted};
 
 impl Worker {
     /// Returns the verdict on an event after an attempt, or after its fallback if it would be given up; `None` if there is
@@ -77,7 +77,7 @@ impl Worker {
             return false;
         }
         self.type_pause.is_paused(item.row.event.event_type())
-            || error.node_backoff().is_some_and(|delay| self.in_flight.leave_to_others(item.row.seq, delay))
+            || error.node_backoff().is_some_and(|delay| self.in_flight.leave_to_others(item.row.seq, uncounted(delay)))
     }
 
     async fn decided(&self, item: &Item, registered: Option<&Registered>, attempt: Attempt, slot: &Slot) -> Verdict {
