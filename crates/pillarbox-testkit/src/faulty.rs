@@ -1,4 +1,5 @@
 use pillarbox_core::store::operation;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -76,7 +77,9 @@ const TIME_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 struct Faults {
     current: Mutex<[Fault; OPERATIONS]>,
-    refused_row: Mutex<Option<i64>>,
+    refused_rows: Mutex<HashSet<i64>>,
+    /// The row that is made due by hand during the next fetch.
+    due_within_fetch: Mutex<Option<i64>>,
     /// Bytes in a second that the way to the database takes, if it is slow.
     bytes_per_second: Mutex<Option<usize>>,
     /// The number of calls of each operation.
@@ -101,10 +104,28 @@ impl<S: Store> FaultyStore<S> {
         *self.faults.current.lock().unwrap_or_else(PoisonError::into_inner) = [fault; OPERATIONS];
     }
 
-    /// From now on the database refuses a settle that holds a verdict for the row `seq`, as one with a trigger might;
-    /// `None` ends it.
-    pub fn refuse_verdict_of(&self, seq: Option<i64>) {
-        *self.faults.refused_row.lock().unwrap_or_else(PoisonError::into_inner) = seq;
+    /// From now on the database refuses a settle that holds a verdict for one of the rows `seqs`, as one with a trigger might; none
+    /// ends it.
+    pub fn refuse_verdicts_of(&self, seqs: impl IntoIterator<Item = i64>) {
+        *self.faults.refused_rows.lock().unwrap_or_else(PoisonError::into_inner) = seqs.into_iter().collect();
+    }
+
+    /// An operator makes the row `seq` due during the next fetch, after the rows with a due time were read and before those without one. So
+    /// neither read sees it.
+    pub(crate) fn retry_within_fetch(&self, seq: i64) {
+        *self.faults.due_within_fetch.lock().unwrap_or_else(PoisonError::into_inner) = Some(seq);
+    }
+
+    async fn fetch_rows(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
+        let missed = self.faults.due_within_fetch.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(seq) = missed else { return self.inner.fetch(fetch).await };
+        let mut fetch = fetch.clone();
+        fetch.exclude.push(seq);
+        fetch.exclude.sort_unstable();
+        let fetched = self.inner.fetch(&fetch).await?;
+        self.inner.retry_now(&[seq]).await?;
+        // How often operators have intervened is read last.
+        Ok(Fetched { interventions: self.inner.interventions().await?.count, ..fetched })
     }
 
     /// From now on the payloads of a fetch and the errors of verdicts take as long as a line of so many bytes a second makes them take; a
@@ -247,13 +268,16 @@ impl<S: Store> Store for FaultyStore<S> {
         self.call(Operation::Acquire, operation::EVICT, self.inner.evict(seen)).await
     }
     async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, StoreError> {
-        let fetching = async { self.bring_rows(self.inner.fetch(fetch).await?, operation::FETCH).await };
+        let fetching = async { self.bring_rows(self.fetch_rows(fetch).await?, operation::FETCH).await };
         self.call(Operation::Fetch, operation::FETCH, fetching).await
     }
     async fn settle(&self, node: &NodeId, fence: Fence, verdicts: &[Verdict]) -> Result<Vec<i64>, StoreError> {
         let settle = async {
-            let refused = *self.faults.refused_row.lock().unwrap_or_else(PoisonError::into_inner);
-            if verdicts.iter().any(|verdict| Some(verdict.row.seq) == refused) {
+            let is_refused = {
+                let refused = self.faults.refused_rows.lock().unwrap_or_else(PoisonError::into_inner);
+                verdicts.iter().any(|verdict| refused.contains(&verdict.row.seq))
+            };
+            if is_refused {
                 return Err(StoreError::new(
                     StoreErrorKind::Unexpected,
                     operation::SETTLE,

@@ -274,6 +274,10 @@ scenarios! {
         a_batch_handler_is_called_for_one_event_at_a_time,
         a_due_retry_keeps_its_place_beyond_memory,
         due_rows_beyond_a_fetch_are_not_overtaken,
+        an_event_made_due_during_a_fetch_is_not_overtaken,
+        a_failure_that_cannot_be_recorded_keeps_its_place = a_failure_that_cannot_be_recorded(false),
+        a_failure_of_a_transaction_that_cannot_be_recorded_keeps_its_place = a_failure_that_cannot_be_recorded(true),
+        a_failure_whose_record_has_no_answer_counts_once,
     }
     crash {
         an_event_that_kills_its_process_goes_dead = poison_among_innocents(SingleNode),
@@ -305,6 +309,7 @@ scenarios! {
         a_handler_that_ends_when_it_is_told_to_has_not_failed,
         delivered_events_are_deleted_if_asked,
         a_settle_that_fails_for_a_while_breaks_no_order,
+        a_failure_that_cannot_be_recorded_keeps_its_key_waiting,
         what_operators_let_go_on_is_not_overtaken,
         a_row_that_cannot_be_read_keeps_its_key_waiting,
         a_busy_key_keeps_nobody_else_waiting,
@@ -326,6 +331,7 @@ scenarios! {
         a_handlers_transaction_that_is_not_committed_counts_no_attempt needs sql,
         a_begin_that_panics_is_tried_again,
         a_begin_that_fails_holds_up_no_stop,
+        a_begin_that_fails_is_not_overtaken_at_a_stop,
         a_stale_owners_transaction_is_rolled_back needs concurrent_writers,
         a_handlers_transaction_waits_for_earlier_verdicts_on_its_key = waits_for_earlier_verdicts(Partitioned),
         a_handlers_transaction_waits_for_earlier_verdicts_in_order = waits_for_earlier_verdicts(Ordered),

@@ -34,6 +34,8 @@ pub(crate) struct Poller {
     pub(crate) read_passed: bool,
     /// The number of times that memory had begun anew when the table was last read.
     pub(crate) begun_anew: u64,
+    /// The number of interventions by operators that the last fetch has seen, where all events are delivered in the order of the table.
+    pub(crate) interventions: i64,
     /// Rows still to be read that the owner before may have died of.
     pub(crate) suspects: usize,
     /// The highest `seq` at the beginning of the term: what has been written since, the owner before cannot have had.
@@ -194,11 +196,12 @@ impl Poller {
         }
         let fetch = self.aim(sweep, job, &fetching, size, left_out);
         let held = fetch.exclude.iter().min().copied();
-        let Some(Fetched { mut rows, cut, next_due, .. }) = self.cursor.fetch(&fetch).await? else {
+        let Some(Fetched { mut rows, cut, next_due, interventions, .. }) = self.cursor.fetch(&fetch).await? else {
             drop(fetching);
             return std::future::pending().await;
         };
-        if self.find_place(sweep) || fetching.is_called_off() {
+        let has_missed = self.has_missed_an_intervention(interventions);
+        if self.find_place(sweep) || has_missed || fetching.is_called_off() {
             // What it brought may have changed since. Rows that it has claimed are this node's, and are claimed again.
             if self.cursor.tenure.fence() == Fence::Row {
                 self.not_admitted = rows.iter().map(FetchedRow::id).collect();
@@ -404,6 +407,15 @@ impl Poller {
             only: Vec::new(),
             node: Some(self.cursor.tenure.node.clone()),
         })
+    }
+
+    /// True if operators have intervened since the fetch before, where all events are delivered in the order of the table. A fetch may read rows
+    /// with a due time and those without one after the other: one that was made due by hand in between is in neither, and what is behind it
+    /// would overtake it.
+    fn has_missed_an_intervention(&mut self, interventions: i64) -> bool {
+        self.is_in_order()
+            && std::mem::replace(&mut self.interventions, interventions) != interventions
+            && !plants::is("interventions_ignored")
     }
 
     /// Goes back to the bottom if the database may be in an older state than what is known of it here, and says whether it may.

@@ -90,7 +90,7 @@ impl CrashTracker {
         }
     }
 
-    /// Announces an attempt; false if the row is not this node's any more.
+    /// Announces an attempt; false if the row is not this node's any more, or in another state.
     pub(super) async fn announce(&self, tenure: &Tenure, attempt: &BegunAttempt, random: &dyn Random) -> bool {
         self.remember(&attempt.row);
         let mut backoff = Backoff::default();
@@ -103,7 +103,6 @@ impl CrashTracker {
                 Ok(false) if !backoff.is_first() && attempt.attempts != attempt.expected.attempts => return true,
                 Ok(false) => {
                     Counters::add(&self.telemetry.counters.refused, 1);
-                    self.in_flight.forget(vec![attempt.row.seq]);
                     return false;
                 }
                 Err(error) if error.kind() == StoreErrorKind::Unexpected => {

@@ -237,6 +237,12 @@ impl Worker {
         }
         let announced = BegunAttempt { row: item.row.id(), expected: item.row.expected(), attempts, error };
         if !self.crashes.announce(&self.tenure, &announced, &*self.random).await {
+            if self.tenure.mode == Mode::Ordered
+                && let Some(kept) = self.not_announced(&item.row).await
+            {
+                return Some(kept);
+            }
+            self.in_flight.forget(vec![item.row.seq]);
             self.decided_about(item.row.seq, None).await;
             return None;
         }

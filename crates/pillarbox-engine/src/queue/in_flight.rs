@@ -8,6 +8,7 @@ use pillarbox_core::lock::Mutex;
 use pillarbox_core::ownership::{Fence, NodeId, Partitions};
 use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::{OrderKey, Row, RowId, Store};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::keyed_queue::key_of;
@@ -43,6 +44,8 @@ pub(crate) struct InFlight {
     quarantine: Mutex<Quarantine>,
     /// The verdicts on their way to the table; `None` unless events keep their order and handlers commit by themselves.
     unrecorded: Option<Unrecorded>,
+    /// True if the last failure of an event that keeps its place is recorded, false if it was refused; `None` until that is known.
+    hold: watch::Sender<Option<bool>>,
     /// True once the term is over. A handler that blocks its thread may end later, when the next term holds the same row: it changes
     /// nothing of that.
     over: AtomicBool,
@@ -53,7 +56,8 @@ impl InFlight {
     /// recorded](Self::earlier_recorded).
     pub(crate) fn new(intake: Arc<Intake>, queue: WorkQueue, fence: Fence, verdicts_are_awaited: bool) -> Self {
         let unrecorded = verdicts_are_awaited.then(Unrecorded::default);
-        Self { intake, queue, fence, quarantine: Mutex::default(), unrecorded, over: AtomicBool::new(false) }
+        let (quarantine, hold, over) = (Mutex::default(), watch::Sender::new(None), AtomicBool::new(false));
+        Self { intake, queue, fence, quarantine, unrecorded, hold, over }
     }
 
     /// The queue from which workers take.
@@ -159,11 +163,16 @@ impl InFlight {
         }
     }
 
-    /// A failure of an event that keeps its place is to be recorded, before the event is decided about.
-    pub(crate) fn held_in_place(&self, row: &Row) {
-        if let (Some(unrecorded), Some(key)) = (&self.unrecorded, self.key(row)) {
-            unrecorded.add(row.seq, key);
-        }
+    /// A failure of an event that keeps its place is to be recorded: of one event at a time.
+    pub(crate) fn hold(&self) {
+        self.hold.send_replace(None);
+    }
+
+    /// Waits until the last failure of an event that keeps its place [is recorded](Self::hold), and returns true, or is refused.
+    pub(crate) async fn is_hold_recorded(&self) -> bool {
+        // The sender lives in `self`, so waiting ends only when it is known.
+        let known = self.hold.subscribe().wait_for(Option::is_some).await.map(|known| *known);
+        matches!(known, Ok(Some(true)))
     }
 
     /// Waits until no verdict is left to be recorded that an event's own must not overtake: those on earlier events of its key.
@@ -261,8 +270,12 @@ impl InFlight {
         if self.is_over() {
             return;
         }
+        let is_hold = |verdict: &&Verdict| matches!(verdict.change, Change::Hold { .. });
+        if let Some(hold) = batch.iter().find(is_hold) {
+            self.hold.send_replace(Some(!refused.contains(&hold.row.seq)));
+        }
         // What is held in its place is still in memory.
-        let ended = batch.iter().filter(|verdict| !matches!(verdict.change, Change::Hold { .. }));
+        let ended = batch.iter().filter(|verdict| !is_hold(verdict));
         let seqs = ended.clone().map(|verdict| verdict.row.seq);
         // Should a refused row be found pending again, it would only be refused again.
         let stays = |seq: &i64| certainly && refused.contains(seq) && self.quarantine.lock().add(*seq);
@@ -290,9 +303,12 @@ impl InFlight {
         }
     }
 
-    /// The database refuses to record a verdict: the row stays pending, and is delivered again when its quarantine ends.
+    /// The database refuses to record a verdict: the row stays pending, and is delivered again when its quarantine ends. If the event has
+    /// failed, its key waits for that in memory, since the table says nothing of the failure.
     pub(crate) fn quarantine(&self, seq: i64) {
-        if let Some(freed) = self.queue.recorded([(seq, false)]) {
+        if !self.queue.waits_for_failed(seq)
+            && let Some(freed) = self.queue.recorded([(seq, false)])
+        {
             self.poll_schedule().wake_for(freed);
         }
         self.no_longer_unrecorded([seq]);
@@ -301,8 +317,8 @@ impl InFlight {
     }
 
     /// The database refuses to record a failure of an event that keeps its place: its worker has it still, and tries it again.
-    pub(crate) fn failure_not_recorded(&self, seq: i64) {
-        self.no_longer_unrecorded([seq]);
+    pub(crate) fn hold_not_recorded(&self) {
+        self.hold.send_replace(Some(false));
     }
 
     /// True if no further row can be quarantined until [another leaves](Self::end_quarantine).
@@ -319,8 +335,11 @@ impl InFlight {
         }
         let ended = self.quarantine.lock().take_ended(Instant::now());
         for seq in ended {
+            // Asked before it can be read again, and fail again.
+            let waits = self.queue.waits_for_failed(seq);
             self.intake.registry.release([seq]);
-            self.poll_schedule().wake_for(seq);
+            let freed = if waits { self.queue.recorded([(seq, false)]) } else { None };
+            self.poll_schedule().wake_for(freed.map_or(seq, |freed| freed.min(seq)));
         }
     }
 

@@ -518,6 +518,12 @@ impl KeyedQueue {
         freed
     }
 
+    /// True if a key waits for this event, which has failed, until that [is recorded](Self::recorded).
+    pub(crate) fn waits_for_failed(&self, seq: i64) -> bool {
+        let state = self.state.lock();
+        state.watched.get(&seq).is_some_and(|watched| matches!(watched.effect, Effect::Blocks { .. }))
+    }
+
     /// The number of events that wait.
     pub(crate) fn depth(&self) -> usize {
         self.state.lock().queued

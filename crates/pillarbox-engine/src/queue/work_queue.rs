@@ -57,6 +57,14 @@ impl WorkQueue {
         }
     }
 
+    /// True if a key waits in memory for an event that has failed, of which the table does not know yet.
+    pub(crate) fn waits_for_failed(&self, seq: i64) -> bool {
+        match self {
+            Self::Ready(_) => false,
+            Self::Keyed(keyed) => keyed.waits_for_failed(seq),
+        }
+    }
+
     /// Payload bytes of the events that wait or run.
     pub(crate) fn content_bytes(&self) -> usize {
         match self {

@@ -166,6 +166,8 @@ impl<'a> Parts<'a> {
             not_admitted: Vec::new(),
             read_passed: false,
             begun_anew: self.in_flight.times_begun_anew(),
+            // As many had been counted before anything was read.
+            interventions: self.tenure.interventions,
             suspects: if self.tenure.unclean { self.supervisor.config.dispatch.cold_capacity } else { 0 },
             suspects_up_to: i64::MAX,
             verdicts: self.verdicts.clone(),

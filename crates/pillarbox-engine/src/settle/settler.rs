@@ -145,13 +145,7 @@ impl Settler {
         };
         let (one, other) = batch.split_at(middle);
         if one.is_empty() || other.is_empty() {
-            let mut rest = &*batch;
-            while !rest.is_empty() {
-                let (once, later) = rest.split_at(until_repeated(rest));
-                self.settle(once, false).await;
-                rest = later;
-            }
-            return;
+            return self.settle(batch, false).await;
         }
         let both = async {
             match join(self.call(one, false), self.call(other, false)).await {
@@ -334,7 +328,7 @@ impl Settler {
             );
         }
         if matches!(verdict.change, Change::Hold { .. }) {
-            return self.in_flight.failure_not_recorded(row.seq);
+            return self.in_flight.hold_not_recorded();
         }
         if self.in_flight.is_quarantine_full() {
             // So many that something is wrong with all of them: settling waits, and holds back the workers with it.
@@ -347,7 +341,7 @@ impl Settler {
 /// The way to divide a batch, if it may be divided and is large enough. All verdicts of a key that keeps its order are in one part: with a
 /// later event of it DONE and an earlier one not, a crash would have the earlier one delivered last.
 fn division(batch: &[Verdict], mode: Mode) -> Option<Division> {
-    if batch.len() < WORTH_TWO_CALLS || until_repeated(batch) < batch.len() {
+    if batch.len() < WORTH_TWO_CALLS {
         return None;
     }
     match mode {
@@ -380,16 +374,6 @@ fn divide(batch: &mut [Verdict], division: Division, partitions: impl FnOnce(&[i
             middle
         }
     }
-}
-
-/// The number of verdicts from the start of `batch` that are about different rows: one statement changes a row once, and a row
-/// that is held in its place gets several verdicts in a row.
-fn until_repeated(batch: &[Verdict]) -> usize {
-    if !batch.iter().any(|verdict| matches!(verdict.change, Change::Hold { .. })) {
-        return batch.len();
-    }
-    let mut seen = HashSet::default();
-    batch.iter().position(|verdict| !seen.insert(verdict.row.seq)).unwrap_or(batch.len())
 }
 
 /// The verdict with its error in plain ASCII, which every database's encoding can hold, and without a position; `None` if it is that already.
@@ -428,19 +412,6 @@ mod tests {
         Verdict { row, expected: Expected::FIRST, change }
     }
 
-    fn hold(attempts: u32) -> Change {
-        Change::Hold { attempts, error: "late".to_owned() }
-    }
-
-    #[test]
-    fn a_row_is_changed_once_per_statement() {
-        let batch = [verdict(1, hold(1)), verdict(2, Change::Done), verdict(1, hold(2)), verdict(1, Change::Done)];
-        assert_eq!(until_repeated(&batch), 2);
-        assert_eq!(until_repeated(&batch[2..]), 1);
-        assert_eq!(until_repeated(&batch[3..]), 1);
-        assert_eq!(until_repeated(&[]), 0);
-    }
-
     #[test]
     fn the_parts_of_a_batch_share_no_key() {
         let batch = |len: i64| -> Vec<Verdict> { (0..len).map(|n| verdict(n * 7919 % 10_007, Change::Done)).collect() };
@@ -469,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_divided_where_it_is_large_and_its_keys_and_rows_stay_together() {
+    fn a_batch_is_divided_where_it_is_large_and_its_keys_stay_together() {
         let batch = |len: i64| -> Vec<Verdict> { (0..len).map(|seq| verdict(seq, Change::Done)).collect() };
         for (mode, expected) in [
             (Mode::SingleNode, Some(Division::Halves)),
@@ -479,8 +450,6 @@ mod tests {
         ] {
             assert_eq!(division(&batch(256), mode), expected, "{mode:?}");
             assert_eq!(division(&batch(255), mode), None, "{mode:?}");
-            let again = [batch(256), vec![verdict(-1, hold(1)), verdict(-1, Change::Done)]].concat();
-            assert_eq!(division(&again, mode), None, "{mode:?}: one row's verdicts are recorded in turn");
         }
     }
 

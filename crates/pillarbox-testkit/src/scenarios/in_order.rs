@@ -1,19 +1,22 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::{Delivery, Outcome as Decision};
+use pillarbox_core::handle::{Delivery, Outcome as Decision, in_transaction};
 use pillarbox_core::retry::ExponentialBackoff;
+use pillarbox_core::row::Change;
 use pillarbox_core::store::Store;
-use pillarbox_engine::handlers::on_batch;
+use pillarbox_engine::handlers::{on_batch, on_type};
 use pillarbox_engine::run::{FailingHead, Ordered, Outbox};
 
 use super::setting::{assert_soon, deliver, drained, until, write, write_guarded};
+use super::transactions::recording;
 use crate::events::{HOUR, columns, event, events, retry_in, settle_all};
 use crate::nodes::owner;
 use crate::run::{Db, Outcome};
-use crate::{Harness, Recorder};
+use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
 
 fn ordered(store: Arc<dyn Store>, recorder: &Recorder) -> Result<Ordered, BoxError> {
     let backoff = ExponentialBackoff::new(Duration::from_millis(1), Duration::from_millis(10))?;
@@ -86,9 +89,9 @@ pub(super) async fn a_failing_head_holds_up_those_behind_it<H: Harness>(db: &Db<
 
 /// A deferral waits in its place too, and counts nothing.
 pub(super) async fn a_deferred_head_holds_up_those_behind_it<H: Harness>(db: &Db<H>) -> Outcome {
-    let calls = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let calls = Arc::new(AtomicUsize::new(0));
     let recorder = Recorder::around(move |_: Delivery| {
-        let call = calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        let call = calls.fetch_add(1, Ordering::SeqCst);
         async move { if call < 3 { Decision::Defer(Duration::from_millis(5)) } else { Decision::Done } }
     });
     let written = events(3)?;
@@ -183,4 +186,67 @@ pub(super) async fn due_rows_beyond_a_fetch_are_not_overtaken<H: Harness>(db: &D
     drained(db, &outbox).await?;
     assert_eq!(order(&recorder), seqs);
     Ok(())
+}
+
+/// The head of an owner before, which an operator wants to be tried now: where rows with a due time and those without one are read one after
+/// the other, it may be in neither.
+pub(super) async fn an_event_made_due_during_a_fetch_is_not_overtaken<H: Harness>(db: &Db<H>) -> Outcome {
+    let recorder = Recorder::new();
+    let (store, seqs) = (FaultyStore::new(db.store()), db.write(events(3)?).await?);
+    let node = owner(&store).await?;
+    let hold = Change::Hold { attempts: 1, error: "not yet".to_owned() };
+    settle_all(&store, &node, &seqs[..1], &hold).await?;
+    store.leave(&node).await?;
+    store.retry_within_fetch(seqs[0]);
+    let outbox = ordered(Arc::new(store), &recorder)?.start().await?;
+    drained(db, &outbox).await?;
+    assert_eq!(order(&recorder), seqs);
+    Ok(())
+}
+
+/// It counts for nothing, and the event is tried again in its place, in the state that the table has. The handler may have a transaction.
+pub(super) async fn a_failure_that_cannot_be_recorded<H: Harness>(db: &Db<H>, has_transaction: bool) -> Outcome {
+    let store = FaultyStore::new(db.store());
+    let written = events(20)?;
+    let seqs = db.write(written.clone()).await?;
+    let (refused, mended, calls) = (seqs[5], store.clone(), AtomicUsize::new(0));
+    store.refuse_verdicts_of([refused]);
+    let recorder = Recorder::around(move |delivery: Delivery| {
+        let fails = delivery.seq() == refused && calls.fetch_add(1, Ordering::SeqCst) == 0;
+        if delivery.seq() == refused && !fails {
+            mended.refuse_verdicts_of([]);
+        }
+        async move { if fails { Err("not yet") } else { Ok(()) } }
+    });
+    // So late that the record of the failure has been tried.
+    let backoff = ExponentialBackoff::new(Duration::from_millis(100), Duration::from_millis(100))?;
+    let mut outbox = ordered(Arc::new(store), &recorder)?.retry_policy(backoff);
+    if has_transaction {
+        outbox = outbox.handler(on_type("test.event", in_transaction(db.transactions(), recording(&recorder))));
+    }
+    let outbox = outbox.start().await?;
+    drained(db, &outbox).await?;
+    let mut expected = seqs.clone();
+    expected.insert(5, refused);
+    assert_eq!(order(&recorder), expected);
+    let row = columns(db, &written[5]).await?;
+    assert_eq!((row.status, row.attempts), (1, 0));
+    Ok(())
+}
+
+/// What is repeated then looks refused, and the table says that it is recorded.
+pub(super) async fn a_failure_whose_record_has_no_answer_counts_once<H: Harness>(db: &Db<H>) -> Outcome {
+    let (recorder, store) = (failing_twice(), FaultyStore::new(db.store()));
+    let written = one_bad_among(0, 2)?;
+    store.set(Operation::Settle, Fault::LostAnswer);
+    let outbox = ordered(Arc::new(store.clone()), &recorder)?.start().await?;
+    write(db, &outbox, &written).await?;
+    store.wait_for_faults(Operation::Settle, 2).await;
+    store.set(Operation::Settle, Fault::None);
+    drained(db, &outbox).await?;
+    let attempts: Vec<_> = recorder.calls().iter().map(|call| call.attempt).collect();
+    assert_eq!((order(&recorder).is_sorted(), attempts), (true, vec![1, 2, 3, 1, 1]));
+    let row = columns(db, &written[0]).await?;
+    assert_eq!((row.status, row.attempts), (1, 2));
+    Ok(db.observed(&written, recorder.calls()).await?.check()?)
 }

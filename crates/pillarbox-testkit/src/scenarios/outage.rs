@@ -63,7 +63,7 @@ pub(super) async fn a_verdict_that_the_database_refuses_stops_nobody_else<H: Har
     let mut transaction = db.begin().await?;
     let seqs = insert(&*db.store(), &mut transaction, all.clone()).await?;
     transaction.commit().await?;
-    store.refuse_verdict_of(seqs.get(5).copied());
+    store.refuse_verdicts_of(seqs.get(5).copied());
     // An outage before it must not make the refusal look like a part of the outage.
     store.set(Operation::Settle, Fault::Unreachable);
     let outbox = eager(Arc::new(store.clone()), &recorder)?.start().await?;
@@ -76,7 +76,7 @@ pub(super) async fn a_verdict_that_the_database_refuses_stops_nobody_else<H: Har
     until(async || Ok(db.store().counts().await?.done >= 24)).await?;
     assert_eq!(recorder.calls_of(all[5].id()).len(), 1, "it is not spun");
     outbox.shutdown().await;
-    store.refuse_verdict_of(None);
+    store.refuse_verdicts_of([]);
     let next = eager(Arc::new(store), &recorder)?.start().await?;
     recorder.wait_for_calls(26).await;
     drained(db, &next).await?;

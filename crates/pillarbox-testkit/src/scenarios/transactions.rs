@@ -309,8 +309,34 @@ pub(super) async fn a_begin_that_fails_holds_up_no_stop<H: Harness>(db: &Db<H>) 
     Ok(())
 }
 
+/// In order, what waits behind it is left to the next owner as well.
+pub(super) async fn a_begin_that_fails_is_not_overtaken_at_a_stop<H: Harness>(db: &Db<H>) -> Outcome {
+    let (recorder, begins) = (Recorder::new(), Arc::<AtomicUsize>::default());
+    let source = Panicking { transactions: db.transactions(), begins: Arc::clone(&begins), panics: usize::MAX };
+    let written = vec![event()?, Envelope::json("test.plain", "{}")?];
+    let seqs = db.write(written).await?;
+    let outbox = Outbox::ordered(db.store())
+        .drain_timeout(Duration::from_secs(600))
+        .handler(on_type(TEST, in_transaction(source, recording(&recorder))))
+        .handler(on_type(Events::Others, recorder.clone()))
+        .start()
+        .await?;
+    until(async || Ok(begins.load(Ordering::SeqCst) > 0)).await?;
+    outbox.shutdown().await;
+    assert!(recorder.calls().is_empty(), "{:?}", recorder.calls());
+    let next = Outbox::ordered(db.store())
+        .handler(on_type(TEST, in_transaction(db.transactions(), recording(&recorder))))
+        .handler(on_type(Events::Others, recorder.clone()))
+        .start()
+        .await?;
+    settled(&*db.store()).await?;
+    assert_eq!(recorder.calls().iter().map(|call| call.seq).collect::<Vec<_>>(), seqs);
+    next.shutdown().await;
+    Ok(())
+}
+
 /// A handler that hands each delivery to `recorder`.
-fn recording<T: Send + 'static>(
+pub(super) fn recording<T: Send + 'static>(
     recorder: &Recorder,
 ) -> impl Fn(Delivery, T) -> BoxFuture<'static, Result<Decision, HandlerError>> + Send + Sync + 'static {
     let recorder = recorder.clone();

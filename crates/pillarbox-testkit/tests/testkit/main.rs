@@ -6,4 +6,5 @@ mod lessons;
 mod modes;
 mod reading;
 mod registry;
+mod unrecorded;
 mod written;

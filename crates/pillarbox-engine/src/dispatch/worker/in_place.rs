@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::ownership::PriorAttempt;
-use pillarbox_core::row::{Change, Status, Verdict};
-use pillarbox_core::store::Row;
+use pillarbox_core::row::{Change, Expected, Verdict};
+use pillarbox_core::store::{FetchedRow, Record, Row};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{Delivered, MayBegin, Worker};
+use crate::backoff::Backoff;
 use crate::handlers::Registered;
 use crate::observe::Slot;
 use crate::queue::Item;
@@ -21,7 +22,8 @@ const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 impl Worker {
     /// Handles an event and, if it has to be tried again, keeps it and the ones behind it waiting, so that none overtakes
-    /// it. What it failed of is recorded meanwhile. `None` if the term ends first, and with it this worker.
+    /// it. Its failure is recorded meanwhile, and it is tried again once it is known whether that succeeded: a verdict has to name the state
+    /// that its row is in. `None` if the term ends first, and with it this worker.
     ///
     /// `noticed` tells of the interventions that were noticed since before the event was taken.
     pub(super) async fn deliver_in_place(
@@ -30,7 +32,7 @@ impl Worker {
         slot: &Slot,
         noticed: &mut watch::Receiver<u64>,
     ) -> Option<Delivered<'_>> {
-        let mut asked = None;
+        let (mut asked, mut unrecorded) = (None, Backoff::default());
         loop {
             if self.router.limited() > 0 && !Box::pin(self.paced(&item.row, noticed)).await? {
                 return Some(self.over_in_place(&item.row));
@@ -47,14 +49,16 @@ impl Worker {
             let (row, deliverer) = (Arc::clone(&item.row), item.deliverer.clone());
             let mut delivered = self.deliver(Item { row, charge: None, deliverer, ..item }, slot).await;
             let Some(verdict) = delivered.verdicts.next() else {
-                // Behind one that was left, nothing may be delivered.
+                // It is recorded, or over. What is behind it is the next owner's, if there is one.
                 return (!self.deliverer.lost.is_cancelled()).then_some(delivered);
             };
             let Change::Retry { attempts, delay, error } = verdict.change else { return Some(Some(verdict).into()) };
+            let (mut again, mut is_held) = (Instant::now() + delay, false);
             if let Some(error) = error.filter(|_| attempts > verdict.expected.attempts) {
                 let hold = Verdict { row: item.row.id(), change: Change::Hold { attempts, error }, ..verdict };
                 if self.stands(&hold) {
-                    self.in_flight.held_in_place(&item.row);
+                    is_held = true;
+                    self.in_flight.hold();
                     self.verdicts.send(hold).await.ok()?;
                 }
             }
@@ -62,9 +66,17 @@ impl Worker {
                 // While it waits it is not being attempted: a crash now would not be its doing.
                 self.crashes.withdraw(&self.tenure, &[item.row.id()]).await;
             }
-            let row = Arc::new(Row { attempts, ..Row::clone(&item.row) });
+            let mut row = in_state(&item.row, Expected { attempts, ..verdict.expected });
+            if is_held && !self.ending.run_until_cancelled(self.in_flight.is_hold_recorded()).await? {
+                let Some(expected) = self.ending.run_until_cancelled(self.state_in_place(&row)).await? else {
+                    return Some(self.over_in_place(&row));
+                };
+                row = in_state(&row, expected);
+                // The retry policy does not know of it.
+                again += unrecorded.next(&*self.random);
+            }
             let wanted = |due: Option<Timestamp>| due.is_some() && std::mem::replace(&mut asked, due) != due;
-            let waiting = self.wait_in_place(&row, noticed, tokio::time::sleep(delay), wanted);
+            let waiting = self.wait_in_place(&row, noticed, tokio::time::sleep_until(again), wanted);
             if !self.ending.run_until_cancelled(waiting).await? {
                 return Some(self.over_in_place(&row));
             }
@@ -111,6 +123,24 @@ impl Worker {
         PriorAttempt::Suspect
     }
 
+    /// The announcement of an attempt was refused. The verdict keeps a row in its place that the table has as pending, perhaps in another
+    /// state; `None` if it is over.
+    pub(super) async fn not_announced(&self, row: &Row) -> Option<Verdict> {
+        let expected = self.state_in_place(row).await?;
+        let change = Change::Retry { attempts: expected.attempts, delay: ASK_AGAIN, error: None };
+        Some(Verdict { row: row.id(), expected, change })
+    }
+
+    /// The state of a pending row as the table has it; `None` if the row is over, or another event's.
+    async fn state_in_place(&self, row: &Row) -> Option<Expected> {
+        loop {
+            match self.completion.store.record(row.seq).await {
+                Ok(record) => return pending(&record?, row).map(|there| there.expected()),
+                Err(_unavailable) => tokio::time::sleep(ASK_AGAIN).await,
+            }
+        }
+    }
+
     /// Waits in its place for `over`, or until an operator has given the row a due time that is `wanted`. False if the row is over, or
     /// another event's. The table is asked when interventions are noticed.
     async fn wait_in_place(
@@ -128,7 +158,7 @@ impl Worker {
                 Ok(()) = noticed.changed() => {}
             }
             match self.completion.store.record(row.seq).await {
-                Ok(Some(record)) if record.event_id == row.event.id().as_str() && is_pending(record.status) => {
+                Ok(Some(record)) if pending(&record, row).is_some() => {
                     if wanted(record.available_at) {
                         return true;
                     }
@@ -143,7 +173,15 @@ impl Worker {
     }
 }
 
-/// True if this is the code of a pending state.
-fn is_pending(status: i16) -> bool {
-    [Status::New, Status::Retry].iter().any(|pending| pending.code() == status)
+/// A row in another state.
+fn in_state(row: &Row, Expected { attempts, replays }: Expected) -> Arc<Row> {
+    Arc::new(Row { attempts, replays, ..Row::clone(row) })
+}
+
+/// The row of a record, if it is pending and still that of the same event and handler.
+fn pending(record: &Record, row: &Row) -> Option<Row> {
+    match record.to_fetched() {
+        FetchedRow::Row(there) if there.status.is_pending() && there.id() == row.id() => Some(there),
+        FetchedRow::Row(_) | FetchedRow::Broken(_) => None,
+    }
 }

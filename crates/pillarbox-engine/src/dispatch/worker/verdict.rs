@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pillarbox_core::handle::{BoxFuture, Delivery, Failure, Fallback, OnDead, Outcome, Path};
-use pillarbox_core::ownership::PriorAttempt;
+use pillarbox_core::ownership::{Mode, PriorAttempt};
 use pillarbox_core::retry::{ExponentialBackoff, Retry};
 use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::Row;
@@ -34,7 +34,8 @@ impl Worker {
                 self.recorded(&item.row);
                 return None;
             }
-            Attempt::NotBegun => {
+            // In order it keeps its place, and its worker ends with the term: what is behind it would overtake it.
+            Attempt::NotBegun if self.tenure.mode != Mode::Ordered => {
                 self.leave_uncalled(&item.row).await;
                 return None;
             }

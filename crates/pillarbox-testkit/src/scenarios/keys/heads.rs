@@ -13,7 +13,7 @@ use super::super::setting::{drained, settled, until, write};
 use super::{eager, failing, failing_until, in_order_of_success, in_turn, nothing_was_overtaken, statuses};
 use crate::events::{columns, keyed};
 use crate::run::{Db, Outcome};
-use crate::{Harness, Recorder};
+use crate::{FaultyStore, Harness, Recorder};
 
 /// The first goes DEAD at once, and the two behind it wait; nobody else does. Replayed, all follow in their order.
 pub(in crate::scenarios) async fn a_dead_head_keeps_its_key_waiting_until_it_is_replayed<H: Harness>(
@@ -38,6 +38,33 @@ pub(in crate::scenarios) async fn a_dead_head_keeps_its_key_waiting_until_it_is_
     drained(db, &outbox).await?;
     assert_eq!(statuses(db, &written).await?, [1; 5]);
     in_order_of_success(&recorder, &written[..3]);
+    Ok(())
+}
+
+/// The table says nothing of it: so its key waits in memory, and nobody else does.
+pub(in crate::scenarios) async fn a_failure_that_cannot_be_recorded_keeps_its_key_waiting<H: Harness>(
+    db: &Db<H>,
+) -> Outcome {
+    let (recorder, fixed) = failing_until();
+    let store = FaultyStore::new(db.store());
+    let written = failing(&[("bad", "a"), ("good", "a"), ("good", "b")])?;
+    store.refuse_verdicts_of(db.write(written.clone()).await?.first().copied());
+    let outbox = eager(Arc::new(store.clone()), &recorder)?.start().await?;
+    until(async || Ok(outbox.stats().refused > 0)).await?;
+    // Twice, since the first may have been read while the failure was being recorded.
+    for _ in 0..2 {
+        let behind = failing(&[("good", "b")])?;
+        db.write(behind.clone()).await?;
+        until(async || Ok(statuses(db, &behind).await? == [1])).await?;
+    }
+    assert_eq!(statuses(db, &written).await?, [0, 0, 1]);
+    assert_eq!(recorder.calls_of(written[0].id()).len(), 1, "it is not spun");
+    outbox.shutdown().await;
+    store.refuse_verdicts_of([]);
+    fixed.add_permits(1);
+    let next = eager(Arc::new(store), &recorder)?.start().await?;
+    drained(db, &next).await?;
+    in_order_of_success(&recorder, &written[..2]);
     Ok(())
 }
 
