@@ -135,19 +135,29 @@ pub struct PublisherInfo {
     pub address: String,
     /// The syntax by which values of an event are written into its targets.
     pub targets: TargetSyntax,
+    /// The first character of targets that the broker keeps for itself, if there is one: no value of an event leads to them.
+    pub reserved: Option<char>,
 }
 
 impl PublisherInfo {
     /// Describes a publisher. `address` holds no secret.
     #[must_use]
     pub fn new(kind: &'static str, address: impl Into<String>) -> Self {
-        Self { kind, address: address.into(), targets: TargetSyntax::Name }
+        Self { kind, address: address.into(), targets: TargetSyntax::Name, reserved: None }
     }
 
     /// The syntax of its targets. Default: names.
     #[must_use]
     pub fn with_targets(mut self, targets: TargetSyntax) -> Self {
         self.targets = targets;
+        self
+    }
+
+    /// The first character of targets that the broker keeps for itself. A route sends to one of them only where the text of its target
+    /// begins so, before any place for a value. Default: none.
+    #[must_use]
+    pub fn with_reserved(mut self, first: char) -> Self {
+        self.reserved = Some(first);
         self
     }
 }

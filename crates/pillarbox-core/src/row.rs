@@ -66,12 +66,12 @@ impl FetchedRow {
         }
     }
 
-    /// The bytes of its payload and headers; zero of a row that makes no event.
+    /// The bytes of its payload and headers; of a row that makes no event, as far as they can be read.
     #[must_use]
     pub fn content_bytes(&self) -> usize {
         match self {
             Self::Row(row) => row.event.content_bytes(),
-            Self::Broken(_) => 0,
+            Self::Broken(row) => row.content_bytes,
         }
     }
 
@@ -104,6 +104,8 @@ pub struct BrokenRow {
     pub partition: Option<u8>,
     /// Its order key, as far as that can be read: the row keeps the later rows of its key waiting like any that fails.
     pub key: Option<OrderKey>,
+    /// The bytes of its payload and headers, as far as they can be read.
+    pub content_bytes: usize,
     /// The reason why it makes no event.
     pub reason: String,
 }

@@ -287,6 +287,9 @@ scenarios! {
         a_suspect_waits_for_the_record_of_the_one_before = suspects_wait_for_the_record_of_the_one_before(SingleNode),
         a_suspect_waits_for_the_record_of_the_one_before_on_many_nodes = suspects_wait_for_the_record_of_the_one_before(MultiNode),
         a_suspect_waits_for_the_record_of_the_one_before_of_its_node = suspects_wait_for_the_record_of_the_one_before(Partitioned),
+        suspects_take_one_worker_of_the_handler = suspects_take_one_worker(SingleNode),
+        suspects_take_one_worker_of_the_handler_on_many_nodes = suspects_take_one_worker(MultiNode),
+        suspects_take_one_worker_of_the_handler_of_their_node = suspects_take_one_worker(Partitioned),
     }
     keys {
         events_of_a_key_are_delivered_in_order,

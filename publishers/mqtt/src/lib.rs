@@ -72,7 +72,8 @@ impl MqttPublisher {
     pub fn new(options: MqttOptions) -> Result<Self, ConfigError> {
         let (address, login) = options.validate()?;
         let tls = address.scheme.tls.then(|| tls::client_config(options.ca_file.as_deref())).transpose()?.map(Arc::new);
-        let info = PublisherInfo::new("mqtt", address.to_string()).with_targets(packet::TARGETS);
+        let info = PublisherInfo::new("mqtt", address.to_string());
+        let info = info.with_targets(packet::TARGETS).with_reserved(packet::RESERVED);
         Ok(Self { options, host: address.host, login, info, tls, link: Link::new() })
     }
 }

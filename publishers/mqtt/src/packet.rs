@@ -8,6 +8,10 @@ const TEXT: usize = 65_535;
 /// The syntax that keeps a value within its level of a topic.
 pub(crate) const TARGETS: TargetSyntax = TargetSyntax::Parts(&['/', '+', '#']);
 
+/// The beginning of topics that a broker keeps for itself (MQTT 5, 4.7.2): what is published there may be a command to it, and reaches no
+/// subscriber of `#`.
+pub(crate) const RESERVED: char = '$';
+
 /// Refuses a message that MQTT cannot carry at all. A broker cuts the connection of a client that tries, and the message would be
 /// tried for ever.
 pub(crate) fn refuse(message: &Message, max_body: usize, max_packet: Option<u32>) -> Option<PublishError> {

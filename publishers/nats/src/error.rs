@@ -51,12 +51,22 @@ pub(crate) fn sort(failure: &Failure<'_>) -> PublishError {
         ))
         .limited_to(Scope::Target),
         Failure::NotStored(subject) => in_process(format!("the stream of `{subject}` has not stored it yet")),
-        Failure::NoStream(subject) => PublishError::misconfigured(format!(
-            "no stream takes the subject `{subject}`; make one: nats stream add NAME --subjects '{subject}'"
-        ))
-        .limited_to(Scope::Target),
+        Failure::NoStream(subject) => {
+            PublishError::misconfigured(format!("no stream takes the subject `{subject}`; {}", make_stream(subject)))
+                .limited_to(Scope::Target)
+        }
         Failure::Stream(error) => asking(error),
     }
+}
+
+/// How to make a stream for a subject. A subject may be made of an event's data, and people copy commands into a shell: one that
+/// is more than plain names is in none.
+fn make_stream(subject: &str) -> String {
+    let is_plain = subject.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._>*-".contains(&byte));
+    if is_plain {
+        return format!("make one: nats stream add NAME --subjects '{subject}'");
+    }
+    "make one that takes it".to_owned()
 }
 
 fn connecting(error: &ConnectError, servers: &Servers) -> PublishError {
@@ -252,6 +262,22 @@ mod tests {
             let sorted = sort(&Failure::Publish(&error, "orders"));
             assert_eq!(sorted.kind(), kind, "{error:?}");
             assert!(sorted.to_string().contains(text), "{sorted}");
+        }
+    }
+
+    #[test]
+    fn a_command_to_copy_holds_no_text_of_an_event_but_plain_names() {
+        let told = |subject| sort(&Failure::NoStream(subject)).to_string();
+        for subject in ["orders.placed", "a-b_c.D9", "orders.>", "*.x"] {
+            assert!(
+                told(subject).ends_with(&format!("nats stream add NAME --subjects '{subject}'")),
+                "{}",
+                told(subject)
+            );
+        }
+        for subject in ["a';touch\u{a0}b;'", "a$(x)", "a`x`", "a\"b", "a\\b", "a/b", "\u{e5}"] {
+            let told = told(subject);
+            assert!(told.contains(subject) && told.ends_with("make one that takes it"), "{told}");
         }
     }
 

@@ -41,7 +41,7 @@ impl Refusals {
                 if seen.subjects.len() >= MOST_SUBJECTS {
                     seen.subjects.clear();
                 }
-                seen.subjects.insert(subject.to_owned(), now);
+                seen.subjects.insert(subject, now);
             }
         });
     }
@@ -60,7 +60,7 @@ impl Refusals {
 }
 
 /// `Permissions Violation for Publish to "orders.placed"`, and the same of a subscription.
-fn parse(text: &str) -> Option<(Refusal, &str)> {
+fn parse(text: &str) -> Option<(Refusal, String)> {
     let text = text.trim_matches('\'');
     let (refusal, rest) = if let Some(rest) = strip(text, "permissions violation for publish to ") {
         (Refusal::Publish, rest)
@@ -68,8 +68,38 @@ fn parse(text: &str) -> Option<(Refusal, &str)> {
         // The only subscription of a publisher is the one to its confirmations.
         (Refusal::Confirmations, strip(text, "permissions violation for subscription to ")?)
     };
-    let subject = rest.strip_prefix('"')?;
-    Some((refusal, &subject[..subject.find('"')?]))
+    Some((refusal, unquote(rest.strip_prefix('"')?)?))
+}
+
+/// The text before the closing quote, as the server quotes it: by the rules of Go (`%q`), which escape quotes, backslashes, and what is
+/// no printable character. `None` if it breaks them.
+fn unquote(quoted: &str) -> Option<String> {
+    let mut text = String::with_capacity(quoted.len());
+    let mut rest = quoted.chars();
+    loop {
+        let escape = match rest.next()? {
+            '"' => return Some(text),
+            '\\' => rest.next()?,
+            plain => {
+                text.push(plain);
+                continue;
+            }
+        };
+        let digits = match escape {
+            'x' => 2,
+            'u' => 4,
+            'U' => 8,
+            '"' | '\\' => {
+                text.push(escape);
+                continue;
+            }
+            // The others stand for control characters, which no subject has.
+            _ => return None,
+        };
+        let (code, after) = rest.as_str().split_at_checked(digits)?;
+        text.push(char::from_u32(u32::from_str_radix(code, 16).ok()?)?);
+        rest = after.chars();
+    }
 }
 
 fn strip<'a>(text: &'a str, start: &str) -> Option<&'a str> {
@@ -96,12 +126,24 @@ mod tests {
                 "Permissions Violation for Subscription to \"_INBOX.x.*\" using queue \"q\"",
                 Some((Confirmations, "_INBOX.x.*")),
             ),
+            (r#"Permissions Violation for Publish to "a\"b\\c""#, Some((Publish, r#"a"b\c"#))),
+            (
+                r#"Permissions Violation for Publish to "\x7f\u00ad.\U000e0001" "x""#,
+                Some((Publish, "\u{7f}\u{ad}.\u{e0001}")),
+            ),
+            ("Permissions Violation for Publish to \"\u{e5}\u{1f980}\"", Some((Publish, "\u{e5}\u{1f980}"))),
+            (r#"Permissions Violation for Publish to "a\"#, None),
+            (r#"Permissions Violation for Publish to "a\""#, None),
+            (r#"Permissions Violation for Publish to "a\n""#, None),
+            (r#"Permissions Violation for Publish to "a\u00""#, None),
+            (r#"Permissions Violation for Publish to "a\ud800""#, None),
+            ("Permissions Violation for Publish to \"\\u00\u{e5}\"", None),
             ("Permissions Violation for Publish to a.b", None),
             ("Maximum Connections Exceeded", None),
             ("", None),
         ];
         for (text, expected) in table {
-            assert_eq!(parse(text), expected, "{text}");
+            assert_eq!(parse(text), expected.map(|(refusal, subject)| (refusal, subject.to_owned())), "{text}");
         }
     }
 

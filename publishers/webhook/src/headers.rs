@@ -120,6 +120,11 @@ mod tests {
             ("Content-Length", "event-header-content-length"),
             ("webhook-signature", "event-header-webhook-signature"),
             ("event-header-host", "event-header-event-header-host"),
+            ("X-HTTP-Method-Override", "event-header-x-http-method-override"),
+            ("x_real_ip", "event-header-x_real_ip"),
+            ("event_id", "event-header-event_id"),
+            ("event_header_host", "event-header-event_header_host"),
+            ("order_id", "order_id"),
         ] {
             assert_eq!(safe_name(name), safe);
             assert_eq!(header_name(name).expect("a name").as_str(), safe);

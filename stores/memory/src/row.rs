@@ -102,6 +102,7 @@ impl Stored {
                 timed,
                 partition: self.partition,
                 key: self.order_key(),
+                content_bytes: self.event.envelope().content_bytes(),
                 reason: reason.clone(),
             });
         }

@@ -127,7 +127,7 @@ async fn read(
     let mut found = select.fetch(connection);
     while let Some(found) = found.try_next().await? {
         let row = row::decode(&found, timed)?;
-        bytes += row.content_bytes();
+        bytes += row::content_bytes(&found)?;
         rows.push(row);
         if bytes >= max_bytes {
             return Ok((rows, true));

@@ -3,6 +3,10 @@ use pillarbox_core::store::FetchedRow;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Decode, Row as _, Sqlite, Type};
 
+const HEADERS: usize = 8;
+const PAYLOAD: usize = 9;
+const PAYLOAD_BYTES: usize = 10;
+
 /// Reads a row of the columns that `sql.rs` lists.
 pub(crate) fn decode(row: &SqliteRow, timed: bool) -> Result<FetchedRow, sqlx::Error> {
     let raw = RawRow {
@@ -17,9 +21,9 @@ pub(crate) fn decode(row: &SqliteRow, timed: bool) -> Result<FetchedRow, sqlx::E
         tenant_id: read(row, 6),
         ordering_key: read(row, 7),
         handler: read(row, 17),
-        headers: read(row, 8),
-        payload: read(row, 9),
-        payload_bytes: read(row, 10),
+        headers: read(row, HEADERS),
+        payload: read(row, PAYLOAD),
+        payload_bytes: read(row, PAYLOAD_BYTES),
         content_type: read(row, 11),
         status: read(row, 15),
         partition: read(row, 16),
@@ -28,6 +32,16 @@ pub(crate) fn decode(row: &SqliteRow, timed: bool) -> Result<FetchedRow, sqlx::E
         created_at: read(row, 13),
     };
     Ok(raw.into_fetched())
+}
+
+/// The bytes of a row's payload and headers, whether they make an event or not.
+pub(crate) fn content_bytes(row: &SqliteRow) -> Result<usize, sqlx::Error> {
+    let mut sum = 0;
+    for column in [HEADERS, PAYLOAD, PAYLOAD_BYTES] {
+        // Bytes can be read of text too.
+        sum += row.try_get::<Option<&[u8]>, _>(column)?.map_or(0, <[u8]>::len);
+    }
+    Ok(sum)
 }
 
 /// A column's value. The tables are STRICT, so what fails here is text that is no UTF-8.

@@ -29,54 +29,89 @@ struct Protocol {
     prefixes: &'static [&'static str],
     /// Prefixes of the attributes of CloudEvents, the one that is written first.
     cloud_events: &'static [&'static str],
+    /// True if consumers may take `_` in a name for `-`, as all do that get headers by CGI, WSGI or PHP.
+    underscores: bool,
+}
+
+impl Protocol {
+    /// True if consumers may take one name for the other.
+    fn is_same(&self, name: &str, other: &str) -> bool {
+        let plain = |byte: u8| if self.underscores && byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+        name.bytes().map(plain).eq(other.bytes().map(plain))
+    }
+
+    /// The rest of a name after a prefix, or after what consumers may take for it.
+    fn without_prefix<'a>(&self, name: &'a str, prefix: &str) -> Option<&'a str> {
+        let (start, rest) = name.split_at_checked(prefix.len())?;
+        self.is_same(start, prefix).then_some(rest)
+    }
 }
 
 /// The protocol of all other kinds: without a CloudEvents binding of their own, they follow that of HTTP.
-const OTHERS: Protocol = Protocol { kinds: &[], commands: &[], prefixes: &[], cloud_events: &["ce-"] };
+const OTHERS: Protocol =
+    Protocol { kinds: &[], commands: &[], prefixes: &[], cloud_events: &["ce-"], underscores: false };
 
 const PROTOCOLS: [Protocol; 6] = [
-    // They say how a request is transferred, whom it is from, or what was signed.
+    // They say how a request is transferred, whom it is from, what it asks for, or what was signed.
     Protocol {
         kinds: &["webhook"],
         commands: &[
             "accept",
             "accept-encoding",
             "authorization",
+            "cf-connecting-ip",
             "connection",
             "cookie",
             "expect",
             "host",
             "keep-alive",
+            "origin",
             "range",
             "te",
             "trailer",
             "transfer-encoding",
+            "true-client-ip",
             "upgrade",
             "user-agent",
             "via",
+            "x-method-override",
+            "x-original-url",
+            "x-real-ip",
+            "x-rewrite-url",
         ],
-        prefixes: &["content-", "webhook-", "proxy-", "forwarded", "x-forwarded-", "sec-", "event-header-"],
+        prefixes: &[
+            "content-",
+            "webhook-",
+            "proxy-",
+            "forwarded",
+            "x-forwarded-",
+            "x-http-method",
+            "if-",
+            "sec-",
+            "event-header-",
+        ],
         cloud_events: &["ce-"],
+        underscores: true,
     },
     // The server takes what begins with `Nats-` for commands, such as to delete what was stored before.
-    Protocol { kinds: &["nats"], commands: &["content-type"], prefixes: &["nats-"], cloud_events: &["ce-"] },
-    Protocol { kinds: &["kafka"], commands: &["content-type"], prefixes: &[], cloud_events: &["ce_"] },
+    Protocol { kinds: &["nats"], commands: &["content-type"], prefixes: &["nats-"], ..OTHERS },
+    Protocol { kinds: &["kafka"], commands: &["content-type"], cloud_events: &["ce_"], ..OTHERS },
     // `CC` and `BCC` send a copy to other queues, and close the channel where they are text. Consumers of CloudEvents know all
     // three prefixes: of AMQP, of AMQP before version 1.0.2, and of Knative.
     Protocol {
         kinds: &["rabbitmq"],
         commands: &["cc", "bcc"],
-        prefixes: &[],
         cloud_events: &["cloudEvents_", "cloudEvents:", "ce-"],
+        ..OTHERS
     },
     Protocol {
         kinds: &["sns", "sqs"],
         commands: &["content-type", "content-encoding", "event-headers"],
         prefixes: &["aws.", "amazon."],
-        cloud_events: &["ce-"],
+        ..OTHERS
     },
     // User properties are named like the attributes.
-    Protocol { kinds: &["mqtt"], commands: &[], prefixes: &[], cloud_events: &[""] },
+    Protocol { kinds: &["mqtt"], cloud_events: &[""], ..OTHERS },
 ];
 
 fn protocol(kind: &str) -> &'static Protocol {
@@ -102,7 +137,8 @@ pub fn imitates(name: &str) -> bool {
     is_of_the_outbox(name) && !OUTBOX.contains(&name)
 }
 
-/// True for a name that tells a broker of this kind, its client or its consumers what to do: not one for a header of an event.
+/// True for a name that tells a broker of this kind, its client or its consumers what to do, or that its consumers may take for one of the
+/// outbox's: not one for a header of an event.
 ///
 /// ```
 /// use pillarbox_core::publisher::header;
@@ -112,9 +148,11 @@ pub fn imitates(name: &str) -> bool {
 /// ```
 #[must_use]
 pub fn is_command(kind: &str, name: &str) -> bool {
-    let Protocol { commands, prefixes, .. } = protocol(kind);
-    commands.iter().any(|command| command.eq_ignore_ascii_case(name))
-        || prefixes.iter().any(|prefix| without_prefix(name, prefix).is_some())
+    let protocol = protocol(kind);
+    let passes_for = |own: &&str| !own.eq_ignore_ascii_case(name) && protocol.is_same(name, own);
+    protocol.commands.iter().any(|command| protocol.is_same(name, command))
+        || protocol.prefixes.iter().any(|prefix| protocol.without_prefix(name, prefix).is_some())
+        || OUTBOX.iter().any(passes_for)
 }
 
 /// The attribute of CloudEvents that a header of this name would be, to a broker of this kind.
@@ -128,13 +166,8 @@ pub fn is_command(kind: &str, name: &str) -> bool {
 /// ```
 #[must_use]
 pub fn attribute<'a>(kind: &str, name: &'a str) -> Option<&'a str> {
-    protocol(kind).cloud_events.iter().find_map(|prefix| without_prefix(name, prefix))
-}
-
-/// The rest of a name after a prefix, which is compared without case.
-fn without_prefix<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
-    let (start, rest) = name.split_at_checked(prefix.len())?;
-    start.eq_ignore_ascii_case(prefix).then_some(rest)
+    let protocol = protocol(kind);
+    protocol.cloud_events.iter().find_map(|prefix| protocol.without_prefix(name, prefix))
 }
 
 #[cfg(test)]
@@ -160,6 +193,20 @@ mod tests {
             ("webhook", "WEBHOOK-Id"),
             ("webhook", "Content-Length"),
             ("webhook", "X-Forwarded-For"),
+            ("webhook", "x_forwarded_for"),
+            ("webhook", "Content_Type"),
+            ("webhook", "X-HTTP-Method-Override"),
+            ("webhook", "x-http-method"),
+            ("webhook", "X-Method-Override"),
+            ("webhook", "X-Real-IP"),
+            ("webhook", "True-Client-IP"),
+            ("webhook", "CF_Connecting_IP"),
+            ("webhook", "X-Original-URL"),
+            ("webhook", "X-Rewrite-URL"),
+            ("webhook", "Origin"),
+            ("webhook", "If-None-Match"),
+            ("webhook", "event_id"),
+            ("webhook", "AGGREGATE_type"),
             ("nats", "Nats-Msg-Id"),
             ("nats", "nats-rollup"),
             ("nats", "Content-Type"),
@@ -171,9 +218,19 @@ mod tests {
         ] {
             assert!(is_command(kind, name), "{kind}: {name}");
         }
-        for (kind, name) in
-            [("webhook", "traceparent"), ("nats", "natsuki"), ("kafka", "nats-x"), ("redis", "id"), ("mqtt", "cc")]
-        {
+        for (kind, name) in [
+            ("webhook", "traceparent"),
+            ("webhook", "event-id"),
+            ("webhook", "Event-ID"),
+            ("webhook", "original"),
+            ("webhook", "iffy"),
+            ("nats", "natsuki"),
+            ("nats", "content_type"),
+            ("kafka", "nats-x"),
+            ("kafka", "event_id"),
+            ("redis", "id"),
+            ("mqtt", "cc"),
+        ] {
             assert!(!is_command(kind, name), "{kind}: {name}");
         }
     }
@@ -182,6 +239,8 @@ mod tests {
     fn attributes_have_the_prefixes_of_their_binding() {
         for (kind, name, found) in [
             ("webhook", "ce-type", Some("type")),
+            ("webhook", "CE_type", Some("type")),
+            ("nats", "ce_type", None),
             ("nats", "Ce-Type", Some("Type")),
             ("unheard-of", "ce-type", Some("type")),
             ("kafka", "CE_type", Some("type")),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde_json::error::Category;
 
 use super::{BrokenRow, FetchedRow, OrderKey, Row, Status};
 use crate::clock::Timestamp;
@@ -118,9 +119,7 @@ impl RawRow<'_> {
     fn headers(&self) -> Result<Headers, String> {
         match value(&self.headers, "headers")? {
             None => Ok(Headers::new()),
-            Some(json) => {
-                Headers::from_json(json).map_err(|error| format!("headers is not a JSON object of strings: {error}"))
-            }
+            Some(json) => Headers::from_json(json).map_err(|error| unreadable_headers(&error)),
         }
     }
 
@@ -158,6 +157,8 @@ impl RawRow<'_> {
             replays: *self.replays.as_ref().unwrap_or(&0),
             timed: self.timed,
             partition: readable(&self.partition).and_then(partition),
+            content_bytes: [&self.headers, &self.payload].into_iter().filter_map(readable).map(str::len).sum::<usize>()
+                + readable(&self.payload_bytes).map_or(0, <[u8]>::len),
             reason,
         }
     }
@@ -185,6 +186,18 @@ fn text(column: &Column<&str>, name: &str) -> Result<Option<Box<str>>, String> {
 #[inline]
 fn time(column: &Column<i64>, name: &str) -> Result<Option<Timestamp>, String> {
     Ok(value(column, name)?.map(Timestamp::from_micros))
+}
+
+/// Says where the headers go wrong, without a word of them: they may be long, and secret.
+#[cold]
+fn unreadable_headers(error: &serde_json::Error) -> String {
+    let problem = match error.classify() {
+        Category::Data => "it has something else",
+        Category::Eof => "it ends too early",
+        Category::Syntax | Category::Io => "it is no JSON",
+    };
+    let (line, column) = (error.line(), error.column());
+    format!("headers is not a JSON object of strings: {problem} at line {line}, column {column}")
 }
 
 #[cold]

@@ -6,7 +6,6 @@ use pillarbox_core::hash::guarded::{HashMap, HashSet};
 use pillarbox_core::lock;
 use pillarbox_core::store::{BegunAttempt, RowId, Store};
 use pillarbox_core::throttle::Throttle;
-use tokio::sync::{Mutex, MutexGuard};
 
 use crate::backoff::Backoff;
 use crate::observe::{Counters, Telemetry};
@@ -26,8 +25,6 @@ pub(crate) struct CrashTracker {
     store: Arc<dyn Store>,
     in_flight: Arc<InFlight>,
     telemetry: Arc<Telemetry>,
-    /// Held while an event runs that has been through a crash.
-    alone: Mutex<()>,
     /// Rows announced in this term, settled ones among them until somebody asks.
     announced: lock::Mutex<HashMap<i64, RowId>>,
     complaints: Throttle,
@@ -35,22 +32,7 @@ pub(crate) struct CrashTracker {
 
 impl CrashTracker {
     pub(crate) fn new(store: Arc<dyn Store>, in_flight: Arc<InFlight>, telemetry: Arc<Telemetry>) -> Self {
-        Self {
-            store,
-            in_flight,
-            telemetry,
-            alone: Mutex::default(),
-            announced: lock::Mutex::default(),
-            complaints: Throttle::default(),
-        }
-    }
-
-    /// Waits until an event that has been through a crash may run: no other one does, and what became of the last one is recorded. Until then
-    /// the table says that it has begun, and another crash would count for it too.
-    pub(super) async fn alone(&self, seq: i64) -> MutexGuard<'_, ()> {
-        let alone = self.alone.lock().await;
-        self.in_flight.after_the_last(seq).await;
-        alone
+        Self { store, in_flight, telemetry, announced: lock::Mutex::default(), complaints: Throttle::default() }
     }
 
     /// The rows that say this node has begun them and that are not settled yet.

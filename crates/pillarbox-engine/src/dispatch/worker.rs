@@ -219,8 +219,11 @@ impl Worker {
             self.telemetry.failures.report(Consequence::Dead, failed);
             return Some(verdict_on(&item.row, Change::Dead { attempts, error }));
         }
-        // Rows that have been through a crash run one at a time, so that no innocent one shares the next with its cause.
-        let _alone = if attempts > 0 { Some(self.crashes.alone(item.row.seq).await) } else { None };
+        // Rows that have been through a crash run one at a time. Until what became of the last one is recorded, the table says that it has
+        // begun, and another crash would count for it too.
+        if attempts > 0 {
+            self.in_flight.after_the_last(item.row.seq).await;
+        }
         if attempts > 0 && self.tenure.mode != Mode::Ordered {
             match self.may_begin(&item).await {
                 MayBegin::Yes => {}

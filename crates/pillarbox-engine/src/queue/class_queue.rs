@@ -2,6 +2,9 @@ use std::collections::VecDeque;
 
 use super::Class;
 
+/// The largest number of events of a class that a search passes over: those for other places, or those that may not begin now.
+pub(super) const PASSED_OVER: usize = 1000;
+
 /// A queue whose items are taken in their order, but for those of classes that are not to be served now.
 #[derive(Debug)]
 pub(super) struct ClassQueue<T> {
@@ -48,6 +51,26 @@ impl<T> ClassQueue<T> {
     /// The classes that have items.
     pub(super) fn active(&self) -> impl Iterator<Item = Class> {
         self.active.iter().copied()
+    }
+
+    /// Takes the first item that is of a class which `may` be served and that is `wanted` itself, as far as one is found before
+    /// [too many](PASSED_OVER) others.
+    pub(super) fn take(&mut self, may: impl Fn(Class) -> bool, wanted: impl Fn(&T) -> bool) -> Option<T> {
+        let mut searched = Vec::new();
+        loop {
+            let class = self.first(|class| may(class) && !searched.contains(&class))?;
+            let queue = self.queues.get_mut(class.index())?;
+            let Some(place) = queue.iter().take(PASSED_OVER).position(|(_, item)| wanted(item)) else {
+                searched.push(class);
+                continue;
+            };
+            let (_, item) = queue.remove(place)?;
+            self.len -= 1;
+            if queue.is_empty() {
+                self.active.retain(|active| *active != class);
+            }
+            return Some(item);
+        }
     }
 
     /// Takes the first item of a class, with its number.

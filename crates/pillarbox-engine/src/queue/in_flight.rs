@@ -304,26 +304,29 @@ impl InFlight {
     }
 
     /// The database refuses to record a verdict: the row stays pending, and is delivered again when its quarantine ends. If the event has
-    /// failed, its key waits for that in memory, since the table says nothing of the failure.
+    /// failed, its key waits for that in memory, since the table says nothing of the failure. Beside very many of them the one that has waited
+    /// longest is delivered sooner, so that recording waits for none.
     pub(crate) fn quarantine(&self, seq: i64) {
+        if self.is_over() {
+            return;
+        }
         if !self.queue.waits_for_failed(seq)
             && let Some(freed) = self.queue.recorded([(seq, false)])
         {
             self.poll_schedule().wake_for(freed);
         }
         self.no_longer_unrecorded([seq]);
-        // There is room, unless the term is given up: then the row stays held until it ends.
-        let _is_added = self.quarantine.lock().add(seq);
+        let mut quarantine = self.quarantine.lock();
+        let oldest = quarantine.make_room();
+        let is_added = quarantine.add(seq);
+        drop(quarantine);
+        debug_assert!(is_added, "there is room");
+        self.leave_quarantine(oldest);
     }
 
     /// The database refuses to record a failure of an event that keeps its place: its worker has it still, and tries it again.
     pub(crate) fn hold_not_recorded(&self) {
         self.hold.send_replace(Some(false));
-    }
-
-    /// True if no further row can be quarantined until [another leaves](Self::end_quarantine).
-    pub(crate) fn is_quarantine_full(&self) -> bool {
-        self.quarantine.lock().is_full()
     }
 
     /// Waits for the end of the next quarantine, for ever while there is none, and leaves its row to the table.
@@ -334,6 +337,11 @@ impl InFlight {
             None => std::future::pending().await,
         }
         let ended = self.quarantine.lock().take_ended(Instant::now());
+        self.leave_quarantine(ended);
+    }
+
+    /// Leaves rows whose quarantine has ended to the table.
+    fn leave_quarantine(&self, ended: impl IntoIterator<Item = i64>) {
         for seq in ended {
             // Asked before it can be read again, and fail again.
             let waits = self.queue.waits_for_failed(seq);

@@ -14,7 +14,7 @@ pub(crate) use backlogged::Refill;
 pub(super) use state::hash_of as key_of;
 use state::{Admission, Effect, KeyHash, Ready, Running, State, Suspected, Watched, hash, hash_of, partition_of};
 
-use super::ready_queue::PASSED_OVER;
+use super::class_queue::PASSED_OVER;
 use super::{Class, Item, Limits, Shares};
 use crate::config::FailingKey;
 use crate::operator_pauses::OperatorPauses;
@@ -319,7 +319,7 @@ impl KeyedQueue {
         loop {
             let opens_at = {
                 let mut state = self.state.lock();
-                if let Some(mut item) = state.next(&self.deliverer, |class| self.shares.may_begin(class)) {
+                if let Some(mut item) = state.next(&self.deliverer, &self.shares) {
                     let more = !state.ready.is_empty();
                     let wanted = self.wants(&state, &item);
                     item.begin(true);

@@ -5,8 +5,8 @@ use tokio::time::Instant;
 
 /// The time for which a row is left alone whose verdict the database refused.
 const QUARANTINE: Duration = Duration::from_secs(60);
-/// The number of rows that may be in quarantine at once.
-const MOST: usize = 1000;
+/// The number of rows that may be in quarantine at once: half of what a fetch is told to leave out.
+const MOST: usize = 5_000;
 
 /// Rows whose verdict the database refuses, for reasons of its own: a trigger, a constraint, an encoding.
 ///
@@ -18,18 +18,22 @@ pub(super) struct Quarantine {
 }
 
 impl Quarantine {
-    pub(super) fn is_full(&self) -> bool {
-        self.rows.len() >= MOST
-    }
-
     /// Takes a row in; false if there is no room.
     #[must_use]
     pub(super) fn add(&mut self, seq: i64) -> bool {
-        if self.is_full() {
-            return false;
+        let has_room = self.rows.len() < MOST;
+        if has_room {
+            self.rows.push_back((Instant::now() + QUARANTINE, seq));
         }
-        self.rows.push_back((Instant::now() + QUARANTINE, seq));
-        true
+        has_room
+    }
+
+    /// Takes out the row whose quarantine ends first if there is no room for another one.
+    pub(super) fn make_room(&mut self) -> Option<i64> {
+        if self.rows.len() < MOST {
+            return None;
+        }
+        self.rows.pop_front().map(|(_, seq)| seq)
     }
 
     pub(super) fn holds(&self, seq: i64) -> bool {
@@ -63,7 +67,18 @@ mod tests {
         assert_eq!(quarantine.take_ended(Instant::now()), [0; 0]);
         assert_eq!(quarantine.take_ended(start + QUARANTINE), [1]);
         assert_eq!(quarantine.take_ended(start + QUARANTINE * 2), [2]);
-        (0..1000).for_each(|seq| assert!(quarantine.add(seq)));
-        assert!(quarantine.is_full() && !quarantine.add(1001));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_row_makes_room_for_another() {
+        let mut quarantine = Quarantine::default();
+        for seq in 1..=5_000 {
+            assert!(quarantine.make_room().is_none() && quarantine.add(seq));
+        }
+        assert!(!quarantine.add(5_001) && quarantine.holds(1));
+        assert_eq!(quarantine.make_room(), Some(1));
+        assert!(quarantine.add(5_001) && quarantine.holds(5_001) && !quarantine.holds(1));
+        tokio::time::advance(QUARANTINE).await;
+        assert_eq!(quarantine.take_ended(Instant::now()).len(), 5_000);
     }
 }

@@ -6,12 +6,9 @@ use pillarbox_core::ownership::PriorAttempt;
 use pillarbox_core::store::Row;
 use tokio::time::Instant;
 
-use super::class_queue::ClassQueue;
+use super::class_queue::{ClassQueue, PASSED_OVER};
 use super::{Charge, Class, Dropped, Shares};
 use crate::operator_pauses::OperatorPauses;
-
-/// The largest number of events for other places that a search for the events of a batch passes over.
-pub(super) const PASSED_OVER: usize = 1000;
 
 /// The answer to cold events that were to be queued.
 #[derive(Debug)]
@@ -46,10 +43,21 @@ impl Item {
         self.prior_attempt != PriorAttempt::Clean
     }
 
+    /// True if it has been through a crash, which it may have caused: no second such event runs beside it, so that no innocent one shares the
+    /// next crash with its cause.
+    pub(crate) fn runs_alone(&self) -> bool {
+        match self.prior_attempt {
+            PriorAttempt::Clean => false,
+            PriorAttempt::Suspect => self.row.attempts > 0,
+            PriorAttempt::Crashed => true,
+        }
+    }
+
     /// A worker takes it: as what it is called with, or beside that.
     pub(super) fn begin(&mut self, is_call: bool) {
+        let alone = self.runs_alone();
         if let Some(charge) = &mut self.charge {
-            charge.begin(self.class, is_call);
+            charge.begin(self.class, is_call, alone);
         }
     }
 }
@@ -76,9 +84,10 @@ struct State {
 }
 
 impl State {
-    fn next(&mut self, may: impl Fn(Class) -> bool + Copy) -> Option<Item> {
-        let take =
-            |queue: &mut ClassQueue<Item>| queue.first(may).and_then(|class| queue.pop(class)).map(|(_, item)| item);
+    fn next(&mut self, shares: &Shares) -> Option<Item> {
+        let take = |queue: &mut ClassQueue<Item>| {
+            queue.take(|class| shares.may_begin(class), |item| !item.runs_alone() || shares.may_run_alone())
+        };
         if self.hot_in_a_row < 2
             && let Some(item) = take(&mut self.hot)
         {
@@ -162,7 +171,7 @@ impl ReadyQueue {
         loop {
             let opens_at = {
                 let mut state = self.state.lock();
-                if let Some(mut item) = state.next(|class| self.shares.may_begin(class)) {
+                if let Some(mut item) = state.next(&self.shares) {
                     let more = !(state.hot.is_empty() && state.cold.is_empty());
                     // Within the lock: the next worker has to know that this one is busy.
                     item.begin(true);
@@ -309,6 +318,28 @@ mod tests {
             paths.push(if item.path == Path::Hot { 'H' } else { 'C' });
         }
         paths
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_events_that_have_been_through_a_crash_one_runs_at_a_time() {
+        let queue = queue();
+        let prior_attempt = |seq| if seq < 3 { PriorAttempt::Crashed } else { PriorAttempt::Clean };
+        let pushed =
+            queue.push_cold((0..4).map(|seq| (Arc::new(row(seq)), prior_attempt(seq))).collect(), None, || false);
+        assert!(matches!(pushed, Pushed::AllBut(refused) if refused.is_empty()));
+        let next = async || timeout(Duration::from_secs(1), queue.pop()).await.map(|item| item.expect("one waits"));
+        let mut running = next().await.expect("the first");
+        let innocent = next().await.expect("one that has not been through a crash");
+        assert_eq!((running.row.seq, innocent.row.seq), (0, 3));
+        drop(innocent);
+        queue.close();
+        for seq in 1..3 {
+            assert!(next().await.is_err(), "the others wait for the one that runs");
+            drop(running);
+            running = next().await.expect("the next one");
+            assert_eq!(running.row.seq, seq);
+        }
+        assert!(queue.pop().await.is_none(), "all are taken");
     }
 
     #[test]

@@ -69,6 +69,8 @@ pub(crate) struct Shares {
     most: Limits,
     all: Load,
     by_class: [Load; CLASSES as usize],
+    /// True while an event runs that [runs alone](super::Item::runs_alone) among its like.
+    alone: AtomicBool,
     /// A bit for each class that is passed over.
     passed: AtomicU64,
     /// The kind of room that the reader waits for; 0 if it does not wait. This and what is freed are accessed in one order that all threads see:
@@ -97,6 +99,7 @@ impl Shares {
             most,
             all: Load::default(),
             by_class: std::array::from_fn(|_| Load::default()),
+            alone: AtomicBool::new(false),
             passed: AtomicU64::new(0),
             reader_wants: AtomicU8::new(0),
             items: Notify::new(),
@@ -133,6 +136,11 @@ impl Shares {
         }
         let (own, busy) = (self.load(class).running.load(Relaxed), self.all.running.load(Relaxed));
         may_begin(self.workers, own, self.workers.saturating_sub(busy), || self.idle_classes())
+    }
+
+    /// True if a worker may take an event that [runs alone](super::Item::runs_alone): none does now.
+    pub(super) fn may_run_alone(&self) -> bool {
+        !self.alone.load(Relaxed)
     }
 
     /// The number of classes with no event under way, those that no event was of yet among them.
@@ -318,13 +326,14 @@ pub(crate) struct Charge {
     bytes: usize,
     waits: bool,
     runs: bool,
+    alone: bool,
 }
 
 impl Charge {
     /// Of an event of the cold queue, or, if it does not count there, of the hot one.
     pub(super) fn new(shares: &Arc<Shares>, account: Class, row: &Row, waits: bool) -> Self {
         let bytes = row.event.content_bytes();
-        let charge = Self { shares: Arc::clone(shares), account, bytes, waits, runs: false };
+        let charge = Self { shares: Arc::clone(shares), account, bytes, waits, runs: false, alone: false };
         for load in charge.loads() {
             load.bytes.fetch_add(bytes, Relaxed);
             load.waiting.fetch_add(usize::from(waits), Relaxed);
@@ -351,9 +360,13 @@ impl Charge {
         self.account = account;
     }
 
-    /// It waits no longer; with `worker`, it is what a worker is called with.
-    pub(super) fn begin(&mut self, class: Class, worker: bool) {
+    /// It waits no longer; with `worker`, it is what a worker is called with. If it runs `alone`, no other such event begins.
+    pub(super) fn begin(&mut self, class: Class, worker: bool, alone: bool) {
         self.move_to(class);
+        self.alone = alone;
+        if alone {
+            self.shares.alone.store(true, Relaxed);
+        }
         for load in self.loads() {
             load.waiting.fetch_sub(usize::from(self.waits), SeqCst);
             load.running.fetch_add(usize::from(worker), Relaxed);
@@ -376,7 +389,10 @@ impl Drop for Charge {
         let limiter = self.shares.limiter(self.account).filter(|_| self.runs);
         limiter.inspect(|limiter| limiter.end());
         self.shares.wake_reader();
-        if self.runs && (self.shares.is_divided() || limiter.is_some()) {
+        if self.alone {
+            self.shares.alone.store(false, Relaxed);
+        }
+        if self.runs && (self.alone || self.shares.is_divided() || limiter.is_some()) {
             self.shares.items.notify_one();
         }
     }

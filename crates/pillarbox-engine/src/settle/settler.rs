@@ -200,7 +200,7 @@ impl Settler {
                     match batch {
                         [verdict] => match plainer(verdict) {
                             Some(plain) => Box::pin(self.settle(&[plain], tried)).await,
-                            None => self.unrecordable(verdict, &error).await,
+                            None => self.unrecordable(verdict, &error),
                         },
                         // One verdict that the database refuses must not keep the others from being recorded.
                         _ => self.settle_parts(batch, 2, tried).await,
@@ -219,7 +219,7 @@ impl Settler {
                     too_long = if took >= TOO_LONG { too_long + 1 } else { 0 };
                     match batch {
                         [verdict] if too_long >= MOST_LOCKED && !self.keeps_order() => {
-                            return self.unrecordable(verdict, &error).await;
+                            return self.unrecordable(verdict, &error);
                         }
                         [_, _, ..] if too_long > 0 => return self.settle_parts(batch, PARTS, tried).await,
                         _ => {}
@@ -317,22 +317,18 @@ impl Settler {
     }
 
     /// The row stays pending, so it is delivered again: at least once, not at once.
-    async fn unrecordable(&mut self, verdict: &Verdict, error: &StoreError) {
+    fn unrecordable(&mut self, verdict: &Verdict, error: &StoreError) {
         Counters::add(&self.telemetry.counters.refused, 1);
         let row = &verdict.row;
         if let Some(events) = self.complaints.unrecordable.report(1) {
             let RowId { seq, event_id, handler } = row;
             tracing::error!(
                 events, event_id = event_id.as_str(), seq, handler = handler.as_deref(), %error,
-                "the database refuses to record the results of events; their handlers are called again in a minute"
+                "the database refuses to record the results of events; their handlers are called again in a minute, of very many sooner"
             );
         }
         if matches!(verdict.change, Change::Hold { .. }) {
             return self.in_flight.hold_not_recorded();
-        }
-        if self.in_flight.is_quarantine_full() {
-            // So many that something is wrong with all of them: settling waits, and holds back the workers with it.
-            let _too_late = self.give_up.run_until_cancelled(self.in_flight.end_quarantine()).await;
         }
         self.in_flight.quarantine(row.seq);
     }

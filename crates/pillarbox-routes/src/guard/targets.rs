@@ -38,8 +38,8 @@ impl Parts {
     }
 }
 
-/// The parts of one route's destination that are in trouble, each with a breaker of its own. Bounded: of too many, the one whose
-/// pause ends first is forgotten, which means that it is tried again sooner.
+/// The parts of one route's destination that are in trouble, each with a breaker of its own. Bounded: those for which there is no place
+/// have none, and [`Backoffs`](super::Backoffs) put their events off.
 #[derive(Debug)]
 pub(crate) struct Targets {
     breaker: Breaker,
@@ -110,8 +110,11 @@ impl Targets {
         if is_new && is_well {
             return Changed { transition: Transition::None, is_new: false };
         }
+        if is_new && !self.has_room(part, now) {
+            // Nothing tells if it was well before: to count it as new would pause the route for targets that fail again and again.
+            return Changed { transition: Transition::None, is_new: false };
+        }
         if is_new {
-            self.make_room(now);
             let circuit = Circuit::new(self.breaker);
             self.troubled.insert(part.clone(), Troubled { circuit, waiting: 0, touched: now });
         }
@@ -170,15 +173,16 @@ impl Targets {
         self.troubled.retain(|_, troubled| now < troubled.last() + KEPT);
     }
 
-    fn make_room(&mut self, now: Instant) {
-        if self.troubled.len() < MAX_PARTS {
-            return;
+    /// True if there is a place for one more. Servers find one where targets have taken all of theirs, since one stands for many targets.
+    fn has_room(&mut self, part: &Part, now: Instant) -> bool {
+        let most = match part {
+            Part::Server(_) => 2 * MAX_PARTS,
+            Part::Target(_) => MAX_PARTS,
+        };
+        if self.troubled.len() >= most {
+            self.forget(now);
         }
-        self.forget(now);
-        if self.troubled.len() >= MAX_PARTS {
-            let first = self.troubled.iter().min_by_key(|(_, troubled)| troubled.last()).map(|(part, _)| part.clone());
-            first.and_then(|part| self.troubled.remove(&part));
-        }
+        self.troubled.len() < most
     }
 }
 
@@ -301,13 +305,19 @@ mod tests {
         let mut targets = Targets::new(BREAKER);
         let target = |number: usize| parts("s", &format!("s/{number}"));
         for number in 0..2 * MAX_PARTS {
-            targets.ended(&target(number).target, start + Duration::from_millis(number as u64), refused(None));
+            let changed = targets.ended(&target(number).target, start, refused(None));
+            assert_eq!(changed.is_new, number < MAX_PARTS, "{number}");
+            assert_eq!(changed.transition == Transition::None, number >= MAX_PARTS, "{number}");
         }
         assert_eq!(targets.troubled.len(), MAX_PARTS);
-        let now = start + Duration::from_secs(2);
-        assert_eq!(targets.admit(&target(0), now), Admission::Go, "the one whose pause ends first is forgotten");
-        assert!(matches!(targets.admit(&target(2 * MAX_PARTS - 1), now), Admission::Wait { .. }));
-        targets.forget(now + 2 * KEPT);
+        assert!(matches!(targets.admit(&target(0), start), Admission::Wait { .. }), "the first stay");
+        assert_eq!(targets.admit(&target(MAX_PARTS), start), Admission::Go, "there was no place for it");
+        let server = Part::Server("s".into());
+        assert!(targets.ended(&server, start, refused(None)).is_new, "a server has one");
+        assert!(matches!(targets.admit(&target(MAX_PARTS), start), Admission::Wait { .. }), "of a paused server");
+        let later = start + 2 * KEPT;
+        assert!(targets.ended(&target(MAX_PARTS).target, later, refused(None)).is_new, "the others are forgotten");
+        targets.forget(later + 2 * KEPT);
         assert!(targets.is_empty());
     }
 

@@ -129,6 +129,7 @@ impl Sink {
     /// The parts of the destination that a message needs; `None` if they are the same for every event.
     pub(crate) fn parts(&self, message: &Message) -> Option<Parts> {
         if self.target.fixed() == Some(&*message.target) {
+        self.refuse_reserved(&target)?;
             return None;
         }
         let server = self.publisher.server(&message.target).map(|server| Part::Server(server.into()));
@@ -138,6 +139,18 @@ impl Sink {
     /// A part of the destination, as it may be shown.
     pub(crate) fn shown(&self, part: &Part) -> String {
         match part {
+    /// Refuses a target that a value of the event has made one of the broker's own.
+    fn refuse_reserved(&self, target: &str) -> Result<(), String> {
+        let reserved = self.publisher.info().reserved.filter(|first| target.starts_with(*first));
+        match reserved.zip(self.target.prefix()) {
+            Some((reserved, prefix)) if !prefix.starts_with(reserved) => Err(format!(
+                "the target {:?} would begin with `{reserved}`, as the broker's own do; begin `to` with text of its own, such as `events/`",
+                self.publisher.shown(target)
+            )),
+            _ => Ok(()),
+        }
+    }
+
             Part::Server(server) => server.to_string(),
             Part::Target(target) => self.publisher.shown(target).into_owned(),
         }

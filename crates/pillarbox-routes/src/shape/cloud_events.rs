@@ -28,6 +28,8 @@ use super::headers::Named;
 
 /// The media type of an event in structured mode.
 pub(super) const STRUCTURED: &str = "application/cloudevents+json";
+/// The beginning of the media types by which a consumer takes the body for the event, and not the headers.
+const WHOLE_EVENTS: &str = "application/cloudevents";
 const VERSION: &str = "1.0";
 const TRACE: [&str; 2] = ["traceparent", "tracestate"];
 
@@ -115,6 +117,18 @@ const VALUE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 /// A value as the bindings of HTTP and NATS want it.
 fn percent(value: &str) -> Cow<'_, str> {
     utf8_percent_encode(value, VALUE).into()
+}
+
+/// Refuses a payload for binary mode that a consumer would take for an event of its own, with the id, type and source that the payload says.
+pub(super) fn refuse_structured(content_type: &str) -> Result<(), String> {
+    let start = content_type.trim().get(..WHOLE_EVENTS.len());
+    if start.is_some_and(|start| start.eq_ignore_ascii_case(WHOLE_EVENTS)) {
+        return Err(format!(
+            "the payload's content type {content_type:?} makes consumers of CloudEvents read the event from the payload, and not from \
+             the headers of format `cloudevents-binary`; send such payloads with format `raw`, or write them with another content type"
+        ));
+    }
+    Ok(())
 }
 
 /// The headers of binary mode.
@@ -231,6 +245,18 @@ mod tests {
             assert!(!is_reserved(kind, "traceparent"), "{kind}");
         }
         assert!(is_reserved("rabbitmq", "cloudEvents:type") && is_reserved("rabbitmq", "ce-type"));
+    }
+
+    #[test]
+    fn a_payload_that_is_a_cloud_event_is_refused_in_binary_mode() {
+        for media_type in [STRUCTURED, " Application/CloudEvents-Batch+json; charset=utf-8", "application/cloudevents"]
+        {
+            let refused = refuse_structured(media_type).map_err(|problem| problem.contains(media_type));
+            assert_eq!(refused, Err(true), "{media_type}");
+        }
+        for media_type in ["application/json", "application/cloudevent", "text/plain", "\u{e5}", ""] {
+            assert_eq!(refuse_structured(media_type), Ok(()), "{media_type}");
+        }
     }
 
     /// The examples of the specification, and what the Python library of CloudEvents 2.2.0 makes of the same values.

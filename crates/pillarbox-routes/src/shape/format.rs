@@ -46,8 +46,9 @@ impl Format {
         let (headers, content_type, body) = match self {
             Self::Raw => (rules.raw(event, key)?, own_type(payload), own_bytes(payload)),
             Self::CloudeventsBinary => {
-                let headers = cloud_events::binary(event, key, &outline, rules)?;
-                (headers, own_type(payload), own_bytes(payload))
+                let content_type = own_type(payload);
+                cloud_events::refuse_structured(&content_type)?;
+                (cloud_events::binary(event, key, &outline, rules)?, content_type, own_bytes(payload))
             }
             Self::CloudeventsStructured => {
                 let body = cloud_events::structured(event, key, outline.source)?;

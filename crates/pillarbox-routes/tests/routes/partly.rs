@@ -121,3 +121,42 @@ async fn a_target_that_asks_for_a_pause_is_left_alone_though_it_has_taken_some()
     assert_eq!(publisher.calls().len(), 2);
     assert_eq!((forwarder.status()[0].paused_targets, &forwarder.status()[0].state), (1, &RouteState::Open));
 }
+
+/// More targets than a route remembers fail again and again. None of them is new, so the others go on.
+#[tokio::test(start_paused = true)]
+async fn more_failing_targets_than_are_remembered_do_not_pause_the_route() {
+    const ILL: usize = 1500;
+    let publisher = MemoryPublisher::new();
+    publisher.answer_each(|message: &Message| match &*message.target {
+        "well" => Answer::Confirm,
+        _ => Answer::Fail(PublishError::unavailable("busy").limited_to(Scope::Target)),
+    });
+    let forwarder = to(&publisher, "{tenant_id}");
+    let Breaker { pause, max_pause, .. } = Breaker::default();
+    // At first beside one that is taken, so that new trouble of so many says nothing of the whole.
+    for call in 0..ILL / 100 {
+        let events = (0..100).map(|number| event(&format!("ill-{}", 100 * call + number)));
+        let answers = forwarder.handle(events.chain([event("well")]).collect()).await;
+        assert!(answers.iter().rev().skip(1).all(|answer| put_off(answer).is_some_and(|delay| delay >= pause / 2)));
+    }
+    assert_eq!(forwarder.status()[0].paused_targets, 1000);
+    for _ in 0..5 {
+        sleep(2 * max_pause).await;
+        for number in 0..ILL {
+            let answers = forwarder.handle(vec![event(&format!("ill-{number}"))]).await;
+            assert!(
+                put_off(&answers[0]).is_some_and(|delay| delay >= pause / 2 && delay <= 2 * max_pause),
+                "{answers:?}"
+            );
+        }
+        assert_eq!(forwarder.status()[0].state, RouteState::Open);
+        assert_eq!(put_off(&forwarder.handle(vec![event("well")]).await[0]), None, "it goes on");
+    }
+    // One that has no place stays away for longer each time as well.
+    let mut delay = Duration::ZERO;
+    for _ in 0..20 {
+        sleep(delay).await;
+        delay = put_off(&forwarder.handle(vec![event("ill-1400")]).await[0]).expect("it is put off");
+    }
+    assert!(delay >= max_pause / 2, "{delay:?}");
+}

@@ -5,10 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use cloudevents::event::{AttributesReader as _, Data, SpecVersion};
 use pillarbox_core::event::{Envelope, Headers};
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::publisher::{Message, PublishError, Publisher};
+use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt};
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::row::Status;
 use pillarbox_core::write::insert;
@@ -203,6 +204,70 @@ async fn an_event_cannot_give_what_the_outbox_gives_in_any_case() {
             .filter(|name| names.iter().any(|forged| forged == name) || own.iter().any(|(own, _)| own == name));
         assert_eq!(foreign.collect::<Vec<_>>(), kept, "{format:?}");
         assert_eq!(message.header("from"), Some("the route"));
+    }
+}
+
+/// A broker whose own targets begin with `$`.
+#[derive(Debug)]
+struct WithTargetsOfItsOwn(MemoryPublisher, PublisherInfo);
+
+#[async_trait]
+impl Publisher for WithTargetsOfItsOwn {
+    fn info(&self) -> &PublisherInfo {
+        &self.1
+    }
+
+    async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
+        self.0.check(targets).await
+    }
+
+    async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {
+        self.0.publish(messages).await
+    }
+
+    async fn close(&self) {
+        self.0.close().await;
+    }
+}
+
+#[tokio::test]
+async fn no_value_of_an_event_leads_to_the_targets_of_the_broker_itself() {
+    let event =
+        |tenant: &str| Envelope::builder("$SYS.note").tenant_id(tenant).payload_json("{}").build().expect("valid");
+    for (target, taken) in [
+        ("{tenant_id}", &["acme"][..]),
+        ("{+tenant_id}/x", &["acme/x"]),
+        ("{event_type}", &[]),
+        ("events/{tenant_id}", &["events/$SYS", "events/acme"]),
+        ("$aws/{tenant_id}", &["$aws/$SYS", "$aws/acme"]),
+        ("$aws/rules", &["$aws/rules", "$aws/rules"]),
+    ] {
+        let publisher = MemoryPublisher::new();
+        let info = PublisherInfo::new("memory", "memory:").with_reserved('$');
+        let route = Route::to(Arc::new(WithTargetsOfItsOwn(publisher.clone(), info)), target);
+        let store = run(vec![event("$SYS"), event("acme")], Routes::new().route(route)).await;
+        assert_eq!(targets(&publisher), taken, "{target}");
+        let refused: Vec<String> = errors(&store).into_iter().flatten().collect();
+        assert_eq!(refused.len(), 2 - taken.len(), "{target}: {refused:?}");
+        assert!(refused.iter().all(|error| error.contains("would begin with `$`")), "{target}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_payload_that_is_a_cloud_event_cannot_replace_the_one_in_the_headers() {
+    let forged = || {
+        let event =
+            Envelope::builder("note").payload_bytes("APPLICATION/cloudevents+json", br#"{"id":"forged"}"#.to_vec());
+        event.build().expect("valid")
+    };
+    for (format, sent) in [(Format::Raw, 1), (Format::CloudeventsBinary, 0), (Format::CloudeventsStructured, 1)] {
+        let publisher = MemoryPublisher::new();
+        let route = Route::to(Arc::new(publisher.clone()), "x").format(format);
+        let store = run(vec![forged()], Routes::new().route(route)).await;
+        assert_eq!(publisher.published().len(), sent, "{format:?}");
+        let refused = errors(&store)[0].as_ref().is_some_and(|error| error.contains("another content type"));
+        assert_eq!(refused, sent == 0, "{format:?}: {:?}", errors(&store));
+        assert_eq!(store.inspect().rows()[0].status == Status::Dead, sent == 0, "{format:?}");
     }
 }
 

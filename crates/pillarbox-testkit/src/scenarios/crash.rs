@@ -135,3 +135,25 @@ pub(super) async fn suspects_wait_for_the_record_of_the_one_before<H: Harness>(d
     assert_eq!((row.status, row.attempts), (1, 1));
     die(db, &store, &outbox).await
 }
+
+/// However many events have been through a crash, they take one worker, and the others go on, though their handler is the same.
+pub(super) async fn suspects_take_one_worker<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+    const SUSPECTS: usize = 50;
+    let poison = |number| Envelope::builder("test.poison").key(format!("p-{number}")).payload_json("{}").build();
+    db.write((0..SUSPECTS).map(poison).collect::<Result<_, _>>()?).await?;
+    // One crash raises the suspicion, and all are announced at the next.
+    for _ in 0..2 {
+        let (store, recorder) = (FaultyStore::new(db.store()), victim());
+        let outbox = start(mode, store.clone(), &recorder, SUSPECTS).await?;
+        recorder.wait_for_calls(SUSPECTS).await;
+        die(db, &store, &outbox).await?;
+    }
+    let innocent = events(20)?;
+    db.write(innocent.clone()).await?;
+    let (store, recorder) = (FaultyStore::new(db.store()), victim());
+    let outbox = start(mode, store.clone(), &recorder, WORKERS).await?;
+    recorder.wait_for_ends(innocent.len()).await;
+    recorder.wait_for_calls(innocent.len() + 1).await;
+    assert_eq!(recorder.calls().len(), innocent.len() + 1, "one of the others runs, and never ends");
+    die(db, &store, &outbox).await
+}

@@ -5,6 +5,7 @@ mod health;
 mod lessons;
 mod modes;
 mod reading;
+mod refused;
 mod registry;
 mod unrecorded;
 mod written;

@@ -22,7 +22,12 @@ pub(super) async fn backlog(session: &mut Session<'_>) -> sqlx::Result<Backlog> 
     let (now, ready, passed, delayed, dead, since, created_at): Row =
         query_as(session.sql.backlog.clone()).fetch_one(&mut *session.connection).await?;
     let oldest = since.into_iter().chain(created_at).min();
-    Ok(Backlog { due: ready + passed, delayed, dead, oldest_due: oldest.map(|since| micros(now - since)) })
+    Ok(Backlog {
+        due: ready + passed,
+        delayed,
+        dead,
+        oldest_due: oldest.map(|since| micros(now.saturating_sub(since))),
+    })
 }
 
 /// The registered nodes, oldest first.

@@ -82,6 +82,19 @@ async fn text_that_is_no_utf_8_breaks_its_own_row_only() {
 }
 
 #[tokio::test]
+async fn a_row_of_which_the_text_is_no_utf_8_counts_with_its_bytes() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    for payload in ["'\"' || printf('%5000d', 1) || CAST(x'ff22' AS TEXT)", "'{}'"] {
+        let row = "INSERT INTO outbox_event (event_id, event_type, payload) VALUES (hex(randomblob(8)), 't'";
+        let row = format!("{row}, {payload})");
+        sqlx::query(sqlx::AssertSqlSafe(row)).execute(store.writer()).await.expect("inserts");
+    }
+    let fetched = store.fetch(&Fetch { max_bytes: 5000, ..Fetch::new(10) }).await.expect("fetches");
+    assert_eq!((fetched.rows.len(), fetched.cut), (1, true));
+}
+
+#[tokio::test]
 async fn a_value_of_another_type_is_refused_where_it_is_written() {
     let scratch = Scratch::new();
     let store = scratch.store().await;

@@ -19,6 +19,20 @@ async fn a_row_that_is_no_utf_8_can_be_looked_at() {
 }
 
 #[tokio::test]
+async fn the_backlog_bears_any_time_of_creation() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    for (created_at, age) in [(i64::MAX, 0), (0, 1), (i64::MIN, 1)] {
+        let sql =
+            "INSERT INTO outbox_event (event_id, event_type, payload, created_at) VALUES ('e' || ?1, 't', '{}', ?1)";
+        sqlx::query(sql).bind(created_at).execute(store.writer()).await.expect("inserts");
+        let oldest = store.backlog().await.expect("counts").oldest_due.expect("one is due");
+        assert_eq!(oldest.is_zero(), age == 0, "{created_at}: {oldest:?}");
+        raw_sql("DELETE FROM outbox_event").execute(store.writer()).await.expect("deletes");
+    }
+}
+
+#[tokio::test]
 async fn rows_with_numbers_of_zero_and_less_are_listed() {
     let scratch = Scratch::new();
     let store = scratch.store().await;

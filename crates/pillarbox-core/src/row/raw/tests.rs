@@ -120,6 +120,30 @@ fn a_row_that_makes_no_event_says_why() {
 }
 
 #[test]
+fn the_reason_shows_nothing_of_headers_that_are_no_object_of_strings() {
+    for (headers, problem) in [
+        ("\"secret\"", "it has something else at line 1, column 8"),
+        ("[\"secret\"]", "it has something else at line 1, column 0"),
+        ("{\"a\":\n{\"secret\": 1}}", "it has something else at line 2, column 0"),
+        ("{\"a\": secret", "it is no JSON at line 1, column 7"),
+        ("{\"a\": \"secret", "it ends too early at line 1, column 13"),
+    ] {
+        let reason = broken(|raw| raw.headers = Ok(Some(headers))).reason;
+        assert_eq!(reason, format!("headers is not a JSON object of strings: {problem}"));
+    }
+}
+
+#[test]
+fn the_content_of_a_broken_row_counts() {
+    let row = changed(|raw| (raw.headers, raw.payload) = (Ok(Some("[\"é\"]")), Ok(Some("{ }"))));
+    assert!(matches!(row, FetchedRow::Broken(_)));
+    assert_eq!(row.content_bytes(), 6 + 3);
+    let both = changed(|raw| raw.payload_bytes = Ok(Some(&[0; 100])));
+    assert_eq!(both.content_bytes(), 2 + 100);
+    assert_eq!(changed(|raw| raw.payload = unread()).content_bytes(), 0);
+}
+
+#[test]
 fn a_broken_row_keeps_its_identity_and_its_place_as_far_as_they_can_be_read() {
     type Order = (Option<&'static str>, Option<&'static str>);
     let table: [(Change, Order); 6] = [

@@ -14,7 +14,7 @@ use pillarbox_core::store::{OrderKey, Row};
 use super::Source;
 use super::backlogged::Backlogged;
 use crate::operator_pauses::OperatorPauses;
-use crate::queue::class_queue::ClassQueue;
+use crate::queue::class_queue::{ClassQueue, PASSED_OVER};
 use crate::queue::{Charge, Class, Item, Shares};
 
 /// Seeded anew in each process, so that nobody can choose keys that wait for each other.
@@ -456,14 +456,31 @@ impl State {
         }
     }
 
-    /// Takes what is ready first of a class that `may` be served.
-    pub(super) fn next(&mut self, deliverer: &DeliveringNode, may: impl Fn(Class) -> bool) -> Option<Item> {
+    /// Takes what is ready first and may begin.
+    pub(super) fn next(&mut self, deliverer: &DeliveringNode, shares: &Shares) -> Option<Item> {
+        let mut searched = Vec::new();
         loop {
-            let class = self.ready.first(&may)?;
-            if let Some((_, ready)) = self.pop_ready(class) {
-                return self.run(ready, deliverer);
+            let class = self.ready.first(|class| shares.may_begin(class) && !searched.contains(&class))?;
+            match self.first_ready(class, shares) {
+                Some(ready) => return self.run(ready, deliverer),
+                None => searched.push(class),
             }
         }
+    }
+
+    /// Takes what is ready first of a class, passing over what may not run beside what runs.
+    fn first_ready(&mut self, class: Class, shares: &Shares) -> Option<Ready> {
+        let (mut first, mut passed) = (None, Vec::new());
+        while passed.len() < PASSED_OVER {
+            let Some((number, ready)) = self.pop_ready(class) else { break };
+            if shares.may_run_alone() || self.item_of(&ready).is_none_or(|item| !item.runs_alone()) {
+                first = Some(ready);
+                break;
+            }
+            passed.push((number, ready));
+        }
+        self.ready.put_back(class, passed);
+        first
     }
 
     /// Takes what is ready first of a class.
