@@ -40,6 +40,9 @@ mod status;
 
 pub use metrics::{Metrics, MetricsError};
 pub use pages::Pages;
+/// For the relay, whose answers no proxy may keep either.
+#[doc(hidden)]
+pub use pages::fresh;
 /// For the relay, whose `/status` shows it too.
 #[doc(hidden)]
 pub use paused::Paused;

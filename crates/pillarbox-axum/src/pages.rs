@@ -85,6 +85,6 @@ impl Pages {
 }
 
 /// An answer that no proxy keeps.
-fn fresh(body: impl IntoResponse) -> Response {
+pub fn fresh(body: impl IntoResponse) -> Response {
     ([(header::CACHE_CONTROL, "no-store")], body).into_response()
 }

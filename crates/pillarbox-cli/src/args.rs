@@ -10,6 +10,7 @@ mod pause;
 mod pending;
 mod purge;
 mod relay;
+mod show;
 mod target;
 
 use std::ffi::OsString;
@@ -30,6 +31,7 @@ pub(crate) use pause::{PauseArgs, PauseName, PausesArgs, ResumeArgs};
 pub(crate) use pending::{ChosenPending, Pending, PendingArgs, PendingMatching};
 pub(crate) use purge::PurgeArgs;
 pub(crate) use relay::{Destination, LogFormat, RelayArgs};
+pub(crate) use show::ShowArgs;
 pub(crate) use target::Target;
 
 /// A transactional outbox for Rust: see it work, measure it, look after its tables, deliver from them.

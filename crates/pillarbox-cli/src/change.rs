@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use pillarbox::Store;
-use pillarbox::maintain::{AuditedAction, Record, Status};
+use pillarbox::maintain::{AuditedAction, OperatorAction, Record, Status};
 use serde::Serialize;
 
 use crate::args::{Actor, Target};
@@ -12,18 +12,6 @@ use crate::failure::{Failure, no_event, no_row};
 use crate::store;
 use pillarbox_program::progress;
 use pillarbox_program::report::{self, counted, plain};
-
-/// Rows changed by one statement.
-const PAGE: usize = 500;
-
-/// The change to make.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Action {
-    Replay,
-    Discard,
-    RetryNow,
-    Cancel,
-}
 
 /// Events by their ids, or rows by their numbers.
 #[derive(Debug)]
@@ -64,15 +52,15 @@ pub(crate) async fn run(
 pub(crate) async fn confirmed(
     store: &dyn Store,
     seqs: &[i64],
-    action: Action,
+    action: OperatorAction,
     actor: &Actor,
     subject: &str,
 ) -> Result<Changed, Failure> {
     let bar = progress::bar(seqs.len() as u64, action.participle());
     let page_by_page = async || {
         let mut changed = Changed::all(action, 0);
-        for seqs in seqs.chunks(PAGE) {
-            let done = change(store, seqs, action).await.map_err(|failure| changed.cut_short(failure))?;
+        for seqs in seqs.chunks(OperatorAction::PAGE) {
+            let done = action.apply(store, seqs).await.map_err(|error| changed.cut_short(error))?;
             changed.rows += done.len() as u64;
             bar.inc(seqs.len() as u64);
         }
@@ -87,7 +75,7 @@ pub(crate) async fn confirmed(
 pub(crate) async fn named(
     store: &dyn Store,
     named: &Named<'_>,
-    action: Action,
+    action: OperatorAction,
     actor: &Actor,
 ) -> Result<Changed, Failure> {
     let Named { event_ids, seqs, handler, .. } = *named;
@@ -103,7 +91,7 @@ pub(crate) async fn named(
 /// Makes a change between its two writes to the audit table.
 pub(crate) async fn audited(
     store: &dyn Store,
-    action: Action,
+    action: OperatorAction,
     actor: &Actor,
     subject: &str,
     change: impl AsyncFnOnce() -> Result<Changed, Failure>,
@@ -112,7 +100,7 @@ pub(crate) async fn audited(
     audit::recorded(store, &action, |changed: &Changed| Some(changed.rows), change).await
 }
 
-async fn each(store: &dyn Store, named: &Named<'_>, action: Action) -> Result<Changed, Failure> {
+async fn each(store: &dyn Store, named: &Named<'_>, action: OperatorAction) -> Result<Changed, Failure> {
     let Named { event_ids, seqs, handler, every_handler } = *named;
     if !seqs.is_empty() {
         return rows(store, seqs, action).await;
@@ -120,46 +108,39 @@ async fn each(store: &dyn Store, named: &Named<'_>, action: Action) -> Result<Ch
     let mut doomed = Vec::with_capacity(event_ids.len());
     for event_id in event_ids {
         let mut found = records(store, event_id, handler).await?;
-        found.retain(|record| action.is_about(record.status));
+        found.retain(|record| is_about(action, record.status));
         if found.len() > 1 && !every_handler {
             let (event_id, handlers) = (event_id.clone(), names(&found));
-            return Err(Failure::SeveralHandlers { event_id, state: action.state_of_an_event(), handlers });
+            return Err(Failure::SeveralHandlers { event_id, state: state_of_an_event(action), handlers });
         }
         doomed.push((event_id, found.iter().map(|record| record.seq).collect::<Vec<_>>()));
     }
     let mut changed = Changed::all(action, 0);
     for (event_id, seqs) in doomed {
-        let done = change(store, &seqs, action).await.map_err(|failure| changed.cut_short(failure))?;
+        let done = action.apply(store, &seqs).await.map_err(|error| changed.cut_short(error))?;
         changed.rows += done.len() as u64;
         if done.is_empty() {
-            let now = records(store, event_id, handler).await.map_err(|failure| changed.cut_short(failure))?;
-            let status = now.first().map(Record::status_name);
+            let left = records(store, event_id, handler).await.map_err(|failure| changed.cut_short(failure))?;
+            let now = store.now().await.map_err(|error| changed.cut_short(error))?;
+            let state = left.first().map(|record| record.state(now).name());
             let handler = handler.map(str::to_owned);
-            changed.refused.push(Refused { event_id: Some(event_id.clone()), seq: None, handler, status });
+            changed.refused.push(Refused { event_id: Some(event_id.clone()), seq: None, handler, state });
         }
     }
     Ok(changed)
 }
 
 /// Changes the rows with these numbers.
-async fn rows(store: &dyn Store, seqs: &[i64], action: Action) -> Result<Changed, Failure> {
-    let done = change(store, seqs, action).await?;
+async fn rows(store: &dyn Store, seqs: &[i64], action: OperatorAction) -> Result<Changed, Failure> {
+    let done = action.apply(store, seqs).await?;
     let mut changed = Changed::all(action, done.len() as u64);
     for seq in seqs.iter().filter(|seq| !done.contains(seq)) {
-        let now = store.record(*seq).await.map_err(|error| changed.cut_short(error.into()))?;
-        let status = now.as_ref().map(Record::status_name);
-        changed.refused.push(Refused { event_id: None, seq: Some(*seq), handler: None, status });
+        let left = store.record(*seq).await.map_err(|error| changed.cut_short(error))?;
+        let now = store.now().await.map_err(|error| changed.cut_short(error))?;
+        let state = left.map(|record| record.state(now).name());
+        changed.refused.push(Refused { event_id: None, seq: Some(*seq), handler: None, state });
     }
     Ok(changed)
-}
-
-async fn change(store: &dyn Store, seqs: &[i64], action: Action) -> Result<Vec<i64>, Failure> {
-    Ok(match action {
-        Action::Replay => store.replay(seqs).await?,
-        Action::Discard => store.discard(seqs).await?,
-        Action::RetryNow => store.retry_now(seqs).await?,
-        Action::Cancel => store.cancel(seqs).await?,
-    })
 }
 
 /// The rows of an event, or the one for a handler.
@@ -180,7 +161,7 @@ fn names(records: &[Record]) -> String {
 /// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Changed {
-    action: Action,
+    action: OperatorAction,
     rows: u64,
     refused: Vec<Refused>,
 }
@@ -197,7 +178,7 @@ struct Refused {
     #[serde(skip_serializing_if = "Option::is_none")]
     handler: Option<String>,
     /// Its state; null if there is no such event, or none for that handler.
-    status: Option<String>,
+    state: Option<&'static str>,
 }
 
 /// The line of JSON. Its keys are a contract. It counts rows: an event has one, or one for each handler with a name.
@@ -216,7 +197,7 @@ struct Json<'a> {
 
 impl Changed {
     /// All that were asked for are changed.
-    pub(crate) fn all(action: Action, rows: u64) -> Self {
+    pub(crate) fn all(action: OperatorAction, rows: u64) -> Self {
         Self { action, rows, refused: Vec::new() }
     }
 
@@ -226,17 +207,17 @@ impl Changed {
     }
 
     /// The error of a change that ends here.
-    fn cut_short(&self, failure: Failure) -> Failure {
-        failure.after(self.rows, "row", self.action.participle())
+    fn cut_short(&self, failure: impl Into<Failure>) -> Failure {
+        failure.into().after(self.rows, "row", self.action.participle())
     }
 
     fn json(&self) -> Json<'_> {
         let rows = |action| (self.action == action).then_some(self.rows);
         Json {
-            replayed: rows(Action::Replay),
-            discarded: rows(Action::Discard),
-            due_now: rows(Action::RetryNow),
-            cancelled: rows(Action::Cancel),
+            replayed: rows(OperatorAction::Replay),
+            discarded: rows(OperatorAction::Discard),
+            due_now: rows(OperatorAction::RetryNow),
+            cancelled: rows(OperatorAction::Cancel),
             refused: &self.refused,
         }
     }
@@ -248,65 +229,38 @@ impl Changed {
 }
 
 impl Refused {
-    fn sentence(&self, action: Action) -> String {
-        let Self { event_id, seq, handler, status } = self;
+    fn sentence(&self, action: OperatorAction) -> String {
+        let Self { event_id, seq, handler, state } = self;
         let of_handler = handler.as_ref().map(|handler| format!(" for handler `{handler}`")).unwrap_or_default();
-        let not = action.other_state();
-        match (event_id, seq, status) {
-            (Some(id), _, Some(status)) => format!("event `{id}` is {status}{of_handler}, {not}; it was left alone"),
+        let not = other_state(action);
+        match (event_id, seq, state) {
+            (Some(id), _, Some(state)) => format!("event `{id}` is {state}{of_handler}, {not}; it was left alone"),
             (Some(id), _, None) if handler.is_none() => no_event(id),
             (Some(id), _, None) => format!("there is no event `{id}`{of_handler} in this outbox"),
-            (None, seq, Some(status)) => {
-                format!("row {} is {status}, {not}; it was left alone", seq.unwrap_or_default())
+            (None, seq, Some(state)) => {
+                format!("row {} is {state}, {not}; it was left alone", seq.unwrap_or_default())
             }
             (None, seq, None) => no_row(seq.unwrap_or_default()),
         }
     }
 }
 
-impl Action {
-    /// The name of the action in the audit table.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Replay => "replay",
-            Self::Discard => "discard",
-            Self::RetryNow => "retry",
-            Self::Cancel => "cancel",
-        }
-    }
+/// True if the action may change rows with this status.
+fn is_about(action: OperatorAction, status: i16) -> bool {
+    let states: &[Status] = if action.is_about_dead() { &[Status::Dead] } else { &[Status::New, Status::Retry] };
+    states.iter().any(|state| state.code() == status)
+}
 
-    fn participle(self) -> &'static str {
-        match self {
-            Self::Replay => "replayed",
-            Self::Discard => "discarded",
-            Self::RetryNow => "made due now",
-            Self::Cancel => "cancelled",
-        }
+/// Says of a row in which state it is not.
+fn other_state(action: OperatorAction) -> &'static str {
+    match action {
+        OperatorAction::Replay | OperatorAction::Discard => "not DEAD",
+        OperatorAction::RetryNow => "and waits for no time",
+        OperatorAction::Cancel => "not pending",
     }
+}
 
-    /// True if it may change rows with this status.
-    fn is_about(self, status: i16) -> bool {
-        let states: &[Status] = match self {
-            Self::Replay | Self::Discard => &[Status::Dead],
-            Self::RetryNow | Self::Cancel => &[Status::New, Status::Retry],
-        };
-        states.iter().any(|state| state.code() == status)
-    }
-
-    /// Says of a row in which state it is not.
-    fn other_state(self) -> &'static str {
-        match self {
-            Self::Replay | Self::Discard => "not DEAD",
-            Self::RetryNow => "and waits for no time",
-            Self::Cancel => "not pending",
-        }
-    }
-
-    /// Says in which state an event is for several handlers.
-    fn state_of_an_event(self) -> &'static str {
-        match self {
-            Self::Replay | Self::Discard => "was given up by",
-            Self::RetryNow | Self::Cancel => "waits for",
-        }
-    }
+/// Says in which state an event is for several handlers.
+fn state_of_an_event(action: OperatorAction) -> &'static str {
+    if action.is_about_dead() { "was given up by" } else { "waits for" }
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use pillarbox::maintain::{Blocked, FIRST_PAGE};
+use pillarbox::maintain::{Blocked, EventState, FIRST_PAGE};
 use serde::Serialize;
 
 use crate::args::{Keys, Target};
@@ -75,7 +75,7 @@ impl<'a> From<&'a Blocked> for Key<'a> {
 }
 
 fn state(blocked: &Blocked) -> &'static str {
-    if blocked.dead { "DEAD" } else { "RETRY" }
+    if blocked.dead { EventState::Dead.name() } else { EventState::Retrying.name() }
 }
 
 impl Page {

@@ -27,8 +27,8 @@ mod duration;
 mod exporter;
 mod failure;
 mod listing;
-mod moment;
 mod payload;
+mod show;
 mod store;
 
 use std::process::ExitCode;

@@ -196,11 +196,11 @@ fn pauses(status: RouteStatus) -> impl Iterator<Item = RoutePause> {
     let some = targets.into_iter().filter_map(|target| match target.state {
         RouteState::Paused { problem, .. } => Some((target.target, problem)),
         RouteState::PausedByHand { reason, .. } => Some((target.target, reason)),
-        RouteState::Open => None,
+        RouteState::Delivering => None,
     });
     let targets = (count > 0).then(|| RoutePause::Targets { route: route.clone(), count, some: some.collect() });
     let whole = match state {
-        RouteState::Open => None,
+        RouteState::Delivering => None,
         RouteState::Paused { problem, .. } => Some(RoutePause::Destination { route, problem }),
         RouteState::PausedByHand { reason, .. } => Some(RoutePause::ByHand { route, reason }),
     };

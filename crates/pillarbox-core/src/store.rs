@@ -8,6 +8,7 @@ mod audit;
 mod command;
 mod dead;
 mod division;
+mod event_state;
 mod examine;
 mod failed_attempt;
 mod figures;
@@ -16,6 +17,7 @@ mod inbox;
 mod lease_clock;
 mod lookup;
 pub mod operation;
+mod operator_action;
 mod pause;
 mod pending;
 mod proof;
@@ -34,6 +36,7 @@ pub use audit::{AuditEntry, AuditedAction};
 pub use command::{Action, Command};
 pub use dead::{DeadEvent, DeadFilter};
 pub use division::Division;
+pub use event_state::EventState;
 pub use examine::Examine;
 pub use failed_attempt::FailedAttempt;
 pub use figures::NodeFigures;
@@ -41,6 +44,7 @@ pub use history::{History, HistoryKeeper};
 pub use inbox::InboxConsumer;
 pub use lease_clock::{Judged, LeaseClock};
 pub use lookup::{Lookup, Question};
+pub use operator_action::OperatorAction;
 pub use pause::{Interventions, NewPause, Pause, PauseChange, PauseKind};
 #[doc(hidden)]
 pub use pending::{NO_HANDLER, NO_ROUTE};
@@ -73,6 +77,9 @@ use crate::row::{Expected, NewRow, Verdict};
 ///
 /// All methods may be called concurrently, and each may be dropped at any await: no lock, no open transaction and no
 /// half-done change may outlive the call. All times that decide anything are the database's own.
+///
+/// A call ends by itself within [`operation::CALL_LIMIT`], with an error if the database has not answered: a liveness probe takes what lasts
+/// longer for a fault of the process. [`migrate`](Self::migrate) may take an hour.
 #[async_trait]
 #[auto_impl(Arc)]
 pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {

@@ -58,6 +58,9 @@ async fn a_relay_tells_how_it_is_by_the_documented_paths_and_names() {
         let live = get(&address, "/health/live").await.expect("answers");
         assert!(live.starts_with("HTTP/1.1 200"), "{live}");
         let status = get(&address, "/status").await.expect("answers");
+        for answer in [&ready, &live, &status] {
+            assert!(answer.contains("cache-control: no-store"), "no proxy keeps it: {answer}");
+        }
         let (_, body) = status.split_once("\r\n\r\n").expect("a body");
         let status: serde_json::Value = serde_json::from_str(body).expect("JSON");
         assert_eq!(status["sources"][0]["source"], "shop");
@@ -65,7 +68,7 @@ async fn a_relay_tells_how_it_is_by_the_documented_paths_and_names() {
         assert_eq!(status["sources"][0]["busy_workers"], 0);
         assert!(status["sources"][0]["oldest_call_seconds"].is_null());
         assert_eq!(status["sources"][0]["routes"][0]["route"], "noise");
-        assert_eq!(status["sources"][0]["routes"][0]["state"], "open");
+        assert_eq!(status["sources"][0]["routes"][0]["state"], "delivering");
         let metrics = get(&address, "/metrics").await.expect("answers");
         let of_route = r#"{route="noise",publisher="none"}"#;
         for name in ["confirmed_total", "failed_total", "deferred_total", "dropped_total", "paused"] {

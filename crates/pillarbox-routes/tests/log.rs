@@ -104,7 +104,7 @@ async fn events_that_are_refused_for_themselves_alone_are_told_of_now_and_then()
     let told = lines.take();
     let [line] = &told[..] else { panic!("one line: {told:?}") };
     assert!(line.contains("event_id=\"e-4\"") && line.contains("events=3 "), "{line}");
-    assert_eq!(forwarder.status()[0].state, RouteState::Open);
+    assert_eq!(forwarder.status()[0].state, RouteState::Delivering);
 
     // One that speaks of the target, which takes others in the same call: as RabbitMQ where no queue is bound for the key of one.
     advance(Duration::from_secs(30)).await;

@@ -1,4 +1,4 @@
-use pillarbox_core::store::operation;
+use pillarbox_core::store::operation::{self, CALL_LIMIT};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -71,8 +71,6 @@ const OPERATIONS: usize = 11;
 
 /// The time that a late answer takes.
 const LATE: Duration = Duration::from_millis(800);
-/// The time that a store waits for an answer.
-const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
 struct Faults {
@@ -139,8 +137,8 @@ impl<S: Store> FaultyStore<S> {
         let rate = *self.faults.bytes_per_second.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(rate) = rate else { return Ok(()) };
         let takes = Duration::from_secs_f64(bytes as f64 / rate as f64);
-        tokio::time::sleep(takes.min(TIME_LIMIT)).await;
-        if takes > TIME_LIMIT {
+        tokio::time::sleep(takes.min(CALL_LIMIT)).await;
+        if takes > CALL_LIMIT {
             let message = "there was no answer within 30 s";
             return Err(StoreError::new(StoreErrorKind::Unavailable, operation, message));
         }

@@ -229,11 +229,13 @@ pub mod maintain {
     pub use pillarbox_core::row::Status;
     pub use pillarbox_core::store::{
         Attributes, AuditEntry, AuditedAction, Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, EventFilter,
-        EventPage, FIRST_PAGE, FailedAttempt, InboxConsumer, ListedEvent, NewPause, NodeFigures, NodeStatus,
-        PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, PendingState, Purge, Purgeable,
-        Purged, Record, RowState, Upkeep,
+        EventPage, EventState, FIRST_PAGE, FailedAttempt, InboxConsumer, ListedEvent, NewPause, NodeFigures,
+        NodeStatus, OperatorAction, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter,
+        PendingState, Purge, Purgeable, Purged, Record, RowState, Upkeep,
     };
-    pub use pillarbox_engine::maintain::{Changed, DeadEvents, PauseNote, Pauses, PendingChange, PendingEvents, purge};
+    pub use pillarbox_engine::maintain::{
+        Changed, DeadEvents, InvalidMoment, Moment, PauseNote, Pauses, PendingChange, PendingEvents, purge,
+    };
 }
 
 /// The counters, the health and the metrics of an outbox.

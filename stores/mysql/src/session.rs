@@ -9,14 +9,13 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Opts, OptsBuilder, Row};
 use pillarbox_core::clock::{Random as _, SystemRandom};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::store::operation::CALL_LIMIT;
 use pillarbox_core::store::{History, HistoryKeeper};
 use tokio::time::Instant;
 
 use crate::answer::{Answer, Answers};
 use crate::error::Failure;
 
-/// The limit of any call. A call that takes longer has lost its server, and is tried again on another connection.
-const DEADLINE: Duration = Duration::from_secs(30);
 /// The limit of a migration: it may wait for other migrations, and adopting a table copies it.
 const MIGRATION_DEADLINE: Duration = Duration::from_secs(3600);
 /// The number of times that a transaction that lost against another one is run before the caller hears of it.
@@ -105,7 +104,7 @@ impl Sessions {
                 .map_err(|error| StoreError::new(StoreErrorKind::Config, "set up the connections", error.to_string()))
         };
         let (pool, lease) = (pool(pool_size)?, pool(1)?);
-        Ok(Self { pool, lease, options, connect_timeout, deadline: DEADLINE, attempts: ATTEMPTS, address, history })
+        Ok(Self { pool, lease, options, connect_timeout, deadline: CALL_LIMIT, attempts: ATTEMPTS, address, history })
     }
 
     /// Sessions with the same server for an examination: one connection, whose statements the server ends after `limit`.

@@ -138,9 +138,7 @@ impl PostgresOptions {
     /// # Errors
     /// When a setting cannot be used, or the database cannot be reached or refuses.
     pub async fn connect(self) -> Result<PostgresStore, StoreError> {
-        let refuse =
-            |message: String| StoreError::new(StoreErrorKind::Config, "configure the PostgreSQL store", message);
-        let table = TableName::parse(&self.table).map_err(|error| refuse(error.to_string()))?;
+        let table = self.table_name()?;
         if self.pool_size == 0 {
             return Err(refuse("setting `pool_size` is zero; give it at least 1".to_owned()));
         }

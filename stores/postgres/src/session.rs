@@ -10,6 +10,7 @@ use deadpool_postgres::{
 };
 use futures_util::TryStreamExt as _;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
+use pillarbox_core::store::operation::CALL_LIMIT;
 use pillarbox_core::store::{History, HistoryKeeper};
 use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
@@ -20,8 +21,6 @@ use crate::connector::{Connector, Wire};
 use crate::error::Failure;
 use crate::url::Target;
 
-/// The limit of any call. A call that takes longer has lost its server, and is tried again on another connection.
-const DEADLINE: Duration = Duration::from_secs(30);
 /// The limit of a migration: it may wait for other migrations, write a table anew and build indexes.
 const MIGRATION_DEADLINE: Duration = Duration::from_secs(3600);
 
@@ -122,7 +121,7 @@ impl Sessions {
                 .map_err(|error| StoreError::new(StoreErrorKind::Config, "set up the connections", error.to_string()))
         };
         let (events, lease) = (pool(pool_size)?, pool(1)?);
-        let (deadline, statement_limit) = (DEADLINE, DEADLINE);
+        let (deadline, statement_limit) = (CALL_LIMIT, CALL_LIMIT);
         Ok(Self {
             pool: events,
             lease,
@@ -289,7 +288,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// makes an error. The server ends by itself what this side has given up on, and soon the transaction of a process that
 /// stands still, whose locks would stop the others.
 fn session_options(user: Option<&str>) -> String {
-    let (deadline, pause) = (DEADLINE.as_millis(), LONGEST_PAUSE.as_millis());
+    let (deadline, pause) = (CALL_LIMIT.as_millis(), LONGEST_PAUSE.as_millis());
     let ours = format!(
         "-c plan_cache_mode=force_generic_plan -c max_parallel_workers_per_gather=0 -c jit=off -c enable_seqscan=off \
          -c enable_bitmapscan=off -c enable_sort=off -c default_transaction_isolation=read\\ committed \

@@ -12,8 +12,6 @@ use crate::PostgresStore;
 use crate::connector::Wire;
 use crate::error::Failure;
 
-const LISTEN: &str = "listen for other nodes";
-
 #[async_trait]
 impl WakeUps for PostgresStore {
     async fn notify(&self) -> Result<(), StoreError> {
@@ -39,7 +37,7 @@ impl WakeUps for PostgresStore {
             ear.subscribe(&channel).await?;
             Ok(ear)
         };
-        Ok(Box::new(store.sessions.call(LISTEN, listen).await?))
+        Ok(Box::new(store.sessions.call(operation::LISTEN, listen).await?))
     }
 }
 
@@ -77,7 +75,7 @@ impl Listener for Ear {
             }
             if is_notified { Poll::Ready(Ok(())) } else { Poll::Pending }
         });
-        notified.await.map_err(|failure: Failure| failure.during(LISTEN, &self.address))
+        notified.await.map_err(|failure: Failure| failure.during(operation::LISTEN, &self.address))
     }
 }
 

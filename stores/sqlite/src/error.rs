@@ -1,7 +1,7 @@
 use std::io;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::store::refusal::CLOSED;
+use pillarbox_core::store::refusal::{CLOSED, unmigrated};
 
 /// SQLite's primary result codes, of which the extended ones carry more in the higher bits.
 mod code {
@@ -52,12 +52,14 @@ impl Failure {
 }
 
 fn explain(error: &sqlx::Error) -> (StoreErrorKind, String) {
-    use StoreErrorKind::{Contention, Denied, Unavailable, Unexpected};
+    use StoreErrorKind::{Contention, Denied, Schema, Unavailable, Unexpected};
     match error {
         sqlx::Error::Database(database) => {
             let code = database.code().and_then(|code| code.parse().ok()).unwrap_or(code::ERROR);
-            let (kind, remedy) = classify(code, database.message());
-            (kind, format!("{database}{remedy}"))
+            match classify(code, database.message()) {
+                (Schema, _) => (Schema, unmigrated(&database.to_string())),
+                (kind, remedy) => (kind, format!("{database}{remedy}")),
+            }
         }
         sqlx::Error::PoolTimedOut => {
             let message = "no connection became free in time; a transaction on the store's writer is held open for long, \
@@ -74,7 +76,7 @@ fn explain(error: &sqlx::Error) -> (StoreErrorKind, String) {
     }
 }
 
-/// The meaning of a result code of SQLite, and its remedy.
+/// The meaning of a result code of SQLite, and its remedy, which for tables is that of all stores.
 fn classify(code: i32, message: &str) -> (StoreErrorKind, &'static str) {
     use StoreErrorKind::{Contention, Denied, Schema, Unavailable, Unexpected};
     match (code, code & 0xff) {
@@ -92,7 +94,7 @@ fn classify(code: i32, message: &str) -> (StoreErrorKind, &'static str) {
         (_, code::ERROR)
             if ["no such table", "no such index", "no such column"].iter().any(|m| message.contains(m)) =>
         {
-            (Schema, "; run `store.migrate()` or `pillarbox migrate`")
+            (Schema, "")
         }
         _ => (Unexpected, ""),
     }

@@ -1,10 +1,9 @@
 use clap::{Args, Subcommand};
 use pillarbox::Store;
 use pillarbox::error::StoreError;
-use pillarbox::maintain::DeadFilter;
+use pillarbox::maintain::{DeadFilter, Moment};
 
-use super::{Actor, AttributeArgs, Target};
-use crate::moment::{self, Moment};
+use super::{Actor, AttributeArgs, ShowArgs, Target};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -40,19 +39,7 @@ pub(crate) enum Dead {
         wide: bool,
     },
     /// Show everything that the table holds about an event, DEAD or not.
-    Show {
-        #[command(flatten)]
-        target: Target,
-        /// The id of the event.
-        #[arg(value_name = "EVENT_ID", required_unless_present = "seq")]
-        event_id: Option<String>,
-        /// The row with this number, as logs and `dead list` name it.
-        #[arg(long, value_name = "SEQ", conflicts_with_all = ["event_id", "handler"])]
-        seq: Option<i64>,
-        /// Only the event's row for the handler of this name.
-        #[arg(long, value_name = "NAME")]
-        handler: Option<String>,
-    },
+    Show(ShowArgs),
     /// Make events NEW again, without attempts and error, to be delivered now.
     ///
     /// An event whose handlers have names has a row for each of them, and each handler gives it up by itself. If
@@ -73,11 +60,11 @@ pub(crate) struct Matching {
     #[command(flatten)]
     pub(crate) attributes: AttributeArgs,
     /// Only events given up at this time or later: an age such as `2h`, by the database's clock, or a time in UTC such as
-    /// `2026-05-01T08:00:00Z`.
-    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    /// `2026-05-01 08:00` or `2026-05-01`.
+    #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<Moment>,
     /// Only events given up before this time, in the same form.
-    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    #[arg(long, value_name = "TIME")]
     pub(crate) before: Option<Moment>,
     /// Only events with this text in their error. Its case counts, and no character is a wildcard.
     #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
@@ -88,7 +75,7 @@ impl Matching {
     /// The filter, its ages counted back from the present time of the database.
     pub(crate) async fn filter(&self, store: &dyn Store) -> Result<DeadFilter, StoreError> {
         let Self { attributes, since, before, error } = self.clone();
-        let [since, before] = moment::times(store, [since, before]).await?;
+        let [since, before] = Moment::times(store, [since, before]).await?;
         Ok(DeadFilter { attributes: attributes.into(), since, before, error })
     }
 }

@@ -1,16 +1,14 @@
 use clap::{Args, Subcommand, ValueEnum};
 use pillarbox::Store;
 use pillarbox::error::StoreError;
-use pillarbox::event::Timestamp;
-use pillarbox::maintain::{EventFilter, Status};
+use pillarbox::maintain::{EventFilter, EventState, Moment, Status};
 
-use super::{AttributeArgs, Target};
-use crate::moment::{self, Moment};
+use super::{AttributeArgs, ShowArgs, Target};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   pillarbox events list --store postgres://app@db/shop
-  pillarbox events list --store postgres://app@db/shop --event-type order.placed --status done --since 2h
+  pillarbox events list --store postgres://app@db/shop --event-type order.placed --state done --since 2h
   pillarbox events show --store postgres://app@db/shop 01JD2N8Y6T0VQZ5W4B9K3M7XRC")]
 pub(crate) struct EventsArgs {
     #[command(subcommand)]
@@ -44,19 +42,7 @@ pub(crate) enum Events {
         wide: bool,
     },
     /// Show everything that the table holds about an event, whatever its state.
-    Show {
-        #[command(flatten)]
-        target: Target,
-        /// The id of the event.
-        #[arg(value_name = "EVENT_ID", required_unless_present = "seq")]
-        event_id: Option<String>,
-        /// The row with this number, as logs and `events list` name it.
-        #[arg(long, value_name = "SEQ", conflicts_with_all = ["event_id", "handler"])]
-        seq: Option<i64>,
-        /// Only the event's row for the handler of this name.
-        #[arg(long, value_name = "NAME")]
-        handler: Option<String>,
-    },
+    Show(ShowArgs),
 }
 
 /// A filter for events of any state. They have to match all options.
@@ -68,27 +54,31 @@ pub(crate) struct EventMatching {
     #[arg(long, value_name = "EVENT_ID")]
     id: Option<String>,
     /// Only events in this state.
-    #[arg(long, value_name = "STATUS")]
-    status: Option<StatusArg>,
+    #[arg(long, value_name = "STATE")]
+    state: Option<EventStateArg>,
     /// Only events written at this time or later: an age such as `2h`, by the database's clock, or a time in UTC such as
-    /// `2026-05-01T08:00:00Z`.
-    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    /// `2026-05-01 08:00` or `2026-05-01`.
+    #[arg(long, value_name = "TIME")]
     since: Option<Moment>,
     /// Only events written before this time, in the same form.
-    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    #[arg(long, value_name = "TIME")]
     before: Option<Moment>,
     /// Only events with this text in their error. Its case counts, and no character is a wildcard.
     #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     error: Option<String>,
 }
 
-/// The state of an event.
+/// The states of an event, and the word for all in which it still has to be delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum StatusArg {
-    /// Waiting for its first attempt.
+enum EventStateArg {
+    /// New, delayed or retrying.
+    Pending,
+    /// Due, and waiting for its first attempt.
     New,
-    /// Waiting for another attempt.
-    Retry,
+    /// Written with a delay that is not over.
+    Delayed,
+    /// Failed or deferred, and waiting for another attempt.
+    Retrying,
     /// Delivered, or cancelled.
     Done,
     /// Given up.
@@ -98,14 +88,30 @@ enum StatusArg {
 impl EventMatching {
     /// The filter, its ages counted back from the present time of the database.
     pub(crate) async fn filter(&self, store: &dyn Store, read_at_most: usize) -> Result<EventFilter, StoreError> {
-        let Self { attributes, id, status, since, before, error } = self.clone();
-        let [since, before]: [Option<Timestamp>; 2] = moment::times(store, [since, before]).await?;
-        let status = status.map(|status| match status {
-            StatusArg::New => Status::New,
-            StatusArg::Retry => Status::Retry,
-            StatusArg::Done => Status::Done,
-            StatusArg::Dead => Status::Dead,
+        let Self { attributes, id, state, since, before, error } = self.clone();
+        let [since, before] = Moment::times(store, [since, before]).await?;
+        let status = state.and_then(|state| match state {
+            EventStateArg::Pending => None,
+            EventStateArg::New | EventStateArg::Delayed => Some(Status::New),
+            EventStateArg::Retrying => Some(Status::Retry),
+            EventStateArg::Done => Some(Status::Done),
+            EventStateArg::Dead => Some(Status::Dead),
         });
         Ok(EventFilter { attributes: attributes.into(), event_id: id, status, since, before, error, read_at_most })
+    }
+
+    /// True if the filter finds events that do not match too, since the column `status` does not tell them apart.
+    pub(crate) fn is_narrower(&self) -> bool {
+        matches!(self.state, Some(EventStateArg::Pending | EventStateArg::New | EventStateArg::Delayed))
+    }
+
+    /// True if an event that the filter has found matches.
+    pub(crate) fn has_state(&self, state: EventState) -> bool {
+        match self.state {
+            Some(EventStateArg::Pending) => state.is_pending(),
+            Some(EventStateArg::New) => state == EventState::New,
+            Some(EventStateArg::Delayed) => state == EventState::Delayed,
+            Some(EventStateArg::Retrying | EventStateArg::Done | EventStateArg::Dead) | None => true,
+        }
     }
 }

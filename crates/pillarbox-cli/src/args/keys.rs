@@ -5,7 +5,7 @@ use super::Target;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   pillarbox keys blocked --store postgres://app@db/shop
-  pillarbox keys blocked --store postgres://app@db/shop --json | jq -r '.keys[] | select(.state == \"DEAD\").event_id'")]
+  pillarbox keys blocked --store postgres://app@db/shop --json | jq -r '.keys[] | select(.state == \"dead\").event_id'")]
 pub(crate) struct KeysArgs {
     #[command(subcommand)]
     pub(crate) keys: Keys,

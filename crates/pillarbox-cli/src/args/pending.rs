@@ -1,7 +1,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use pillarbox::maintain::{PendingFilter, PendingState};
 
-use super::{Actor, AttributeArgs, Target};
+use super::{Actor, AttributeArgs, ShowArgs, Target};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -38,19 +38,7 @@ pub(crate) enum Pending {
         wide: bool,
     },
     /// Show everything that the table holds about an event, pending or not.
-    Show {
-        #[command(flatten)]
-        target: Target,
-        /// The id of the event.
-        #[arg(value_name = "EVENT_ID", required_unless_present = "seq")]
-        event_id: Option<String>,
-        /// The row with this number, as logs and `pending list` name it.
-        #[arg(long, value_name = "SEQ", conflicts_with_all = ["event_id", "handler"])]
-        seq: Option<i64>,
-        /// Only the event's row for the handler of this name.
-        #[arg(long, value_name = "NAME")]
-        handler: Option<String>,
-    },
+    Show(ShowArgs),
     /// Make events due now that wait for a time: delayed ones, and those that wait for another attempt. Their attempts stay.
     ///
     /// An event waits for earlier ones of its key all the same, and a call that runs is not repeated. An event whose

@@ -1,19 +1,18 @@
 //! The DEAD events, those that were given up: to list, replay and discard.
 
 mod list;
-pub(crate) mod show;
 
 use std::process::ExitCode;
 
 use pillarbox::Store;
-use pillarbox::maintain::{DeadEvents, DeadFilter};
+use pillarbox::maintain::{DeadEvents, DeadFilter, OperatorAction};
 use pillarbox_program::report::counted;
 
 use crate::args::{Chosen, Dead};
-use crate::audit;
-use crate::change::{self, Action, Changed, Named};
+use crate::change::{self, Changed, Named};
 use crate::confirm::confirm;
 use crate::failure::Failure;
+use crate::{audit, show};
 
 /// Runs one of the commands.
 pub(crate) async fn run(dead: Dead) -> Result<ExitCode, Failure> {
@@ -21,16 +20,14 @@ pub(crate) async fn run(dead: Dead) -> Result<ExitCode, Failure> {
         Dead::List { target, matching, limit, after, wide } => {
             list::run(&target, &matching, limit.into(), after, wide).await
         }
-        Dead::Show { target, event_id, seq, handler } => {
-            show::run(&target, event_id.as_deref(), seq, handler.as_deref()).await
-        }
-        Dead::Replay(chosen) => change(&chosen, Action::Replay).await,
-        Dead::Discard(chosen) => change(&chosen, Action::Discard).await,
+        Dead::Show(args) => show::run(&args).await,
+        Dead::Replay(chosen) => change(&chosen, OperatorAction::Replay).await,
+        Dead::Discard(chosen) => change(&chosen, OperatorAction::Discard).await,
     }
 }
 
 /// Replays or discards the chosen events.
-async fn change(chosen: &Chosen, action: Action) -> Result<ExitCode, Failure> {
+async fn change(chosen: &Chosen, action: OperatorAction) -> Result<ExitCode, Failure> {
     let named = Named {
         event_ids: &chosen.event_ids,
         seqs: &chosen.seq,
@@ -51,7 +48,7 @@ async fn change(chosen: &Chosen, action: Action) -> Result<ExitCode, Failure> {
 async fn all(
     store: &dyn Store,
     chosen: &Chosen,
-    action: Action,
+    action: OperatorAction,
     ask: impl FnOnce(&str) -> Result<(), Failure>,
 ) -> Result<Changed, Failure> {
     let filter = chosen.matching.filter(store).await?;
@@ -60,7 +57,7 @@ async fn all(
         return Ok(Changed::all(action, 0));
     }
     let rows = counted(seqs.len() as u64, "row");
-    let is_replay = action == Action::Replay;
+    let is_replay = action == OperatorAction::Replay;
     ask(&if is_replay { format!("deliver {rows} again") } else { format!("delete {rows} for good") })?;
     change::confirmed(store, &seqs, action, &chosen.actor, &subject(&filter)).await
 }
@@ -93,7 +90,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn what_goes_dead_after_the_question_is_left_alone() {
-        for (name, action) in [("replay", Action::Replay), ("discard", Action::Discard)] {
+        for (name, action) in [("replay", OperatorAction::Replay), ("discard", OperatorAction::Discard)] {
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join("shop.db").to_str().unwrap().to_owned();
             let store = SqliteStore::open(&file).await.unwrap();

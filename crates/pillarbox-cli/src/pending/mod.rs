@@ -5,15 +5,14 @@ mod list;
 use std::process::ExitCode;
 
 use pillarbox::Store;
-use pillarbox::maintain::{Pauses, PendingEvents, PendingFilter};
+use pillarbox::maintain::{OperatorAction, Pauses, PendingEvents, PendingFilter};
 use pillarbox_program::report::{self, counted};
 
 use crate::args::{ChosenPending, Pending};
-use crate::audit;
-use crate::change::{self, Action, Changed, Named};
+use crate::change::{self, Changed, Named};
 use crate::confirm::confirm;
-use crate::dead;
 use crate::failure::Failure;
+use crate::{audit, show};
 
 /// Runs one of the commands.
 pub(crate) async fn run(pending: Pending) -> Result<ExitCode, Failure> {
@@ -21,16 +20,14 @@ pub(crate) async fn run(pending: Pending) -> Result<ExitCode, Failure> {
         Pending::List { target, matching, limit, after, wide } => {
             list::run(&target, matching, limit.into(), after, wide).await
         }
-        Pending::Show { target, event_id, seq, handler } => {
-            dead::show::run(&target, event_id.as_deref(), seq, handler.as_deref()).await
-        }
-        Pending::Retry(chosen) => change(&chosen, Action::RetryNow).await,
-        Pending::Cancel(chosen) => change(&chosen, Action::Cancel).await,
+        Pending::Show(args) => show::run(&args).await,
+        Pending::Retry(chosen) => change(&chosen, OperatorAction::RetryNow).await,
+        Pending::Cancel(chosen) => change(&chosen, OperatorAction::Cancel).await,
     }
 }
 
 /// Cancels the chosen events, or has them tried now.
-async fn change(chosen: &ChosenPending, action: Action) -> Result<ExitCode, Failure> {
+async fn change(chosen: &ChosenPending, action: OperatorAction) -> Result<ExitCode, Failure> {
     let filter = PendingFilter::from(chosen.matching.clone());
     let named = Named {
         event_ids: &chosen.event_ids,
@@ -47,7 +44,7 @@ async fn change(chosen: &ChosenPending, action: Action) -> Result<ExitCode, Fail
     };
     let change = async |store: &dyn Store| {
         let changed = change(store).await?;
-        if action == Action::RetryNow && changed.rows() > 0 && !Pauses::of(store).list().await?.is_empty() {
+        if action == OperatorAction::RetryNow && changed.rows() > 0 && !Pauses::of(store).list().await?.is_empty() {
             report::note(
                 "note: types or handlers are paused, and what they hold waits for them: see `pillarbox pauses`",
             );
@@ -62,11 +59,11 @@ async fn all(
     store: &dyn Store,
     filter: &PendingFilter,
     chosen: &ChosenPending,
-    action: Action,
+    action: OperatorAction,
     ask: impl FnOnce(&str) -> Result<(), Failure>,
 ) -> Result<Changed, Failure> {
     let pending = PendingEvents::of(store);
-    let is_retry = action == Action::RetryNow;
+    let is_retry = action == OperatorAction::RetryNow;
     let seqs = if is_retry { pending.waiting(filter).await? } else { pending.matching(filter).await? };
     if seqs.is_empty() {
         return Ok(Changed::all(action, 0));
@@ -108,7 +105,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn what_is_written_after_the_question_is_left_alone() {
-        for (name, action) in [("retry", Action::RetryNow), ("cancel", Action::Cancel)] {
+        for (name, action) in [("retry", OperatorAction::RetryNow), ("cancel", OperatorAction::Cancel)] {
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join("shop.db").to_str().unwrap().to_owned();
             let store = SqliteStore::open(&file).await.unwrap();

@@ -53,7 +53,7 @@ async fn each_row_keeps_the_position_of_its_event_in_the_stream() {
     let (database, (id, _, _)) = (shop.database(), &stored[6]);
     let shown = run(&["pending", "show", id, "--store", &database, "--json"]).await;
     let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
-    assert_eq!((&shown["status"], &shown["delivered_as"]), (&"DONE".into(), &"EVENTS/7".into()));
+    assert_eq!((&shown["state"], &shown["delivered_as"]), (&"done".into(), &"EVENTS/7".into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -29,7 +29,7 @@ async fn a_broker_that_does_not_answer_holds_up_no_other_route() {
     shop.wait_until("event_type = 'order' AND status = 1", 10).await;
     let (_, status) = page(port, "/status").await.unwrap();
     let [stock, orders] = &routes(&status)[..] else { panic!("{status}") };
-    assert_eq!((&orders["state"], &stock["problem"]), (&json!("open"), &json!("it has not answered within 2s")));
+    assert_eq!((&orders["state"], &stock["problem"]), (&json!("delivering"), &json!("it has not answered within 2s")));
     let told = |route: &serde_json::Value| (route["takes"].clone(), route["to"].clone());
     assert_eq!(told(stock), (json!("type stock"), json!("stock")));
     assert_eq!(told(orders), (json!("every event"), json!(null)));

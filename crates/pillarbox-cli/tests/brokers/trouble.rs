@@ -42,7 +42,11 @@ async fn a_route_whose_broker_is_away_is_paused_alone_and_goes_on_when_it_is_bac
     shop.wait_until("event_type = 'order' AND status = 1", 500).await;
     let status = wait_for_page(port, "/status", |_, body| body.contains(PAUSED)).await;
     let routes_now = routes(&status);
-    assert_eq!((&routes_now[0]["state"], &routes_now[1]["state"]), (&json!("open"), &json!("paused")), "{status}");
+    assert_eq!(
+        (&routes_now[0]["state"], &routes_now[1]["state"]),
+        (&json!("delivering"), &json!("paused")),
+        "{status}"
+    );
     assert!(routes_now[1]["problem"].as_str().is_some_and(|problem| !problem.is_empty()));
     assert_eq!(page(port, "/health/live").await.map(|(status, _)| status), Some(200));
     assert_eq!(page(port, "/health/ready").await.map(|(status, _)| status), Some(200), "the relay itself is well");

@@ -94,7 +94,7 @@ async fn a_stream_that_is_missing_at_the_start_pauses_its_route_alone() {
     shop.wait_until("event_type = 'order' AND status = 1", 5).await;
     let status = wait_for_page(port, "/status", |_, body| body.contains("no stream takes")).await;
     let [stock, orders] = &routes(&status)[..] else { panic!("{status}") };
-    assert_eq!(orders["state"], json!("open"), "the other route of the same broker: {status}");
+    assert_eq!(orders["state"], json!("delivering"), "the other route of the same broker: {status}");
     assert!(stock["problem"].as_str().unwrap().contains("no stream takes the subject `stock`"), "{status}");
     wait_for_page(port, "/health/ready", |status, _| status == 200).await;
 

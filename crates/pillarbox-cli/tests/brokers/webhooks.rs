@@ -47,7 +47,7 @@ async fn an_endpoint_that_asks_for_a_day_holds_up_no_other_and_no_path_is_shown(
         let of_route = &routes(&status)[0];
         assert_eq!(
             (&of_route["state"], &of_route["targets"][0]["state"]),
-            (&json!("open"), &json!("paused")),
+            (&json!("delivering"), &json!("paused")),
             "{status}"
         );
         let pause = of_route["targets"][0]["next_probe_ms"].as_u64().unwrap();

@@ -41,7 +41,7 @@ async fn every_change_is_recorded_with_its_author_subject_and_number_of_rows() {
     let user = entries[7][0].as_str().unwrap().to_owned();
     assert!(!user.is_empty() && user != "cron", "the operating system's: {user}");
     let expected = [
-        json!(["ada", "retry", "event waits", 1, "done"]),
+        json!(["ada", "retry-now", "event waits", 1, "done"]),
         json!(["ada", "cancel", "type order.placed", 2, "done"]),
         json!(["bob", "replay", "row 3", 1, "done"]),
         json!(["bob", "discard", "error gave up", 1, "done"]),

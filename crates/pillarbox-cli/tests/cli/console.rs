@@ -5,13 +5,17 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-use crate::support::{Ended, pillarbox, run, send, sqlite};
+use crate::support::{Ended, execute, pillarbox, run, send, sqlite};
 
 /// The console's answers to this host.
 fn ask(address: &str, path: &str, headers: &str) -> String {
+    exchange(address, &format!("GET {path}"), headers, "")
+}
+
+fn exchange(address: &str, line: &str, headers: &str, body: &str) -> String {
     let host = address.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = TcpStream::connect(host).expect("connects");
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n").expect("asks");
+    write!(stream, "{line} HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n{body}").expect("asks");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("is answered");
     answer
@@ -20,7 +24,11 @@ fn ask(address: &str, path: &str, headers: &str) -> String {
 /// Serves the console with these options while `test` asks it.
 fn serve(options: &[&str], test: impl FnOnce(&str)) {
     let (_folder, file) = sqlite();
-    let mut arguments = vec!["console", "--store", &file, "--listen", "127.0.0.1:0", "--json"];
+    serve_file(&file, options, test);
+}
+
+fn serve_file(file: &str, options: &[&str], test: impl FnOnce(&str)) {
+    let mut arguments = vec!["console", "--store", file, "--listen", "127.0.0.1:0", "--json"];
     arguments.extend(options);
     let mut process = pillarbox(&arguments).spawn().expect("starts");
     let mut line = String::new();
@@ -63,4 +71,47 @@ fn it_is_not_open_to_other_hosts_without_a_password() {
         ended.stderr.contains("open to other hosts at 0.0.0.0:9465") && ended.stderr.contains("password file"),
         "{ended:?}"
     );
+}
+
+/// The rows of the command line, and those of the console.
+const ROWS: &str = "
+    INSERT INTO outbox_event (seq, event_id, event_type, payload, status, attempts, available_at) VALUES
+        (1, 'a', 't', '{}', 3, 1, NULL), (2, 'b', 't', '{}', 3, 1, NULL), (3, 'c', 't', '{}', 3, 1, NULL), (4, 'd', 't', '{}', 3, 1, NULL),
+        (5, 'e', 't', '{}', 2, 1, 32503680000000000), (6, 'f', 't', '{}', 2, 1, 32503680000000000),
+        (7, 'g', 't', '{}', 0, 0, NULL), (8, 'h', 't', '{}', 0, 0, NULL)";
+
+#[tokio::test]
+async fn the_audit_has_one_name_for_a_change_whoever_makes_it() {
+    let (_folder, file) = sqlite();
+    execute(&file, ROWS).await;
+    let changes =
+        [(["dead", "replay"], "replay"), (["dead", "discard"], "discard"), (["pending", "retry"], "retry-now")];
+    let changes = changes.into_iter().chain([(["pending", "cancel"], "cancel")]);
+    serve_file(&file, &[], |address| {
+        for ((command, action), seq) in changes.zip((1..).step_by(2)) {
+            let ended = run(&[command[0], command[1], "--seq", &seq.to_string(), "--store", &file]);
+            assert_eq!(ended.code, Some(0), "{command:?}: {ended:?}");
+            let form = format!("do={action}&seq={}", seq + 1);
+            let page = ask(address, &format!("/s/shop.outbox_event/confirm?{form}"), "");
+            let token = page.split_once("name=\"token\" value=\"").and_then(|(_, rest)| rest.split_once('"'));
+            let body = format!("{form}&token={}", token.expect("a form").0);
+            let headers = format!(
+                "Sec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n",
+                body.len()
+            );
+            let answer = exchange(address, "POST /s/shop.outbox_event/act", &headers, &body);
+            assert!(answer.starts_with("HTTP/1.1 303"), "{action}: {answer}");
+        }
+    });
+    let audit = run(&["audit", "--store", &file, "--json"]).json();
+    let entries: Vec<(&Value, &Value)> = audit["actions"]
+        .as_array()
+        .expect("entries")
+        .iter()
+        .map(|entry| (&entry["action"], &entry["changed"]))
+        .collect();
+    let one = &Value::from(1);
+    let [replay, discard, retry, cancel] = ["replay", "discard", "retry-now", "cancel"].map(Value::from);
+    let expected = [&cancel, &cancel, &retry, &retry, &discard, &discard, &replay, &replay].map(|name| (name, one));
+    assert_eq!(entries, expected);
 }

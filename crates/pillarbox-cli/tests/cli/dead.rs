@@ -126,12 +126,12 @@ async fn show_prints_everything_and_payloads_as_they_are() {
     let shown = dead(&store, &["show", "a", "--json"]).json();
     assert_eq!((&shown["payload"], &shown["content_type"]), (&"{\"n\":  1}".into(), &Value::Null));
     assert_eq!((shown["key"].is_null(), shown.get("ordering_key")), (true, None), "named as in the list");
-    assert_eq!((&shown["status"], &shown["last_error"]), (&"DEAD".into(), &"broker said no".into()));
+    assert_eq!((&shown["state"], &shown["last_error"]), (&"dead".into(), &"broker said no".into()));
     assert_eq!(shown["done_at"], "1970-01-01T00:00:02Z");
     let bytes = dead(&store, &["show", "bytes", "--json"]).json();
     assert_eq!((&bytes["payload_base64"], &bytes["content_type"]), (&"AP8B".into(), &"image/x".into()));
     assert!(bytes.get("payload").is_none(), "{bytes}");
-    assert_eq!(dead(&store, &["show", "done", "--json"]).json()["status"], "DONE", "dead or not");
+    assert_eq!(dead(&store, &["show", "done", "--json"]).json()["state"], "done", "dead or not");
     let text = dead(&store, &["show", "bytes"]).stdout;
     assert!(text.contains("AP8B") && text.contains("image/x"), "{text}");
 
@@ -162,9 +162,9 @@ async fn replay_and_discard_take_dead_events_and_refuse_others() {
     let (_folder, store) = outbox().await;
     let ended = dead(&store, &["replay", "a", "done", "nobody", "--json"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    let refused = json!([{"event_id": "done", "status": "DONE"}, {"event_id": "nobody", "status": null}]);
+    let refused = json!([{"event_id": "done", "state": "done"}, {"event_id": "nobody", "state": null}]);
     assert_eq!(ended.json(), json!({"replayed": 1, "refused": refused}));
-    assert!(ended.stderr.contains("event `done` is DONE, not DEAD"), "{ended:?}");
+    assert!(ended.stderr.contains("event `done` is done, not DEAD"), "{ended:?}");
     assert!(ended.stderr.contains("there is no event `nobody`"), "{ended:?}");
 
     let ended = dead(&store, &["discard", "b", "--json"]);
@@ -183,7 +183,7 @@ async fn replay_and_discard_take_dead_events_and_refuse_others() {
 async fn a_row_can_be_named_by_its_number_and_a_number_alone_says_how() {
     let (_folder, store) = outbox().await;
     let shown = dead(&store, &["show", "--seq", "3", "--json"]).json();
-    assert_eq!((&shown["event_id"], &shown["status"]), (&"c".into(), &"DEAD".into()));
+    assert_eq!((&shown["event_id"], &shown["state"]), (&"c".into(), &"dead".into()));
     let missing = dead(&store, &["show", "--seq", "99"]);
     assert!(missing.code == Some(1) && missing.stderr.contains("no row has the number 99"), "{missing:?}");
     for args in [&["show", "3"][..], &["replay", "3"], &["discard", "3"]] {
@@ -195,9 +195,9 @@ async fn a_row_can_be_named_by_its_number_and_a_number_alone_says_how() {
 
     let ended = dead(&store, &["replay", "--seq", "3,4", "--seq", "99", "--json"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    let refused = json!([{"seq": 4, "status": "DONE"}, {"seq": 99, "status": null}]);
+    let refused = json!([{"seq": 4, "state": "done"}, {"seq": 99, "state": null}]);
     assert_eq!(ended.json(), json!({"replayed": 1, "refused": refused}));
-    assert!(ended.stderr.contains("row 4 is DONE, not DEAD"), "{ended:?}");
+    assert!(ended.stderr.contains("row 4 is done, not DEAD"), "{ended:?}");
     let ended = dead(&store, &["discard", "--seq", "1"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "1 row was discarded\n"));
     assert_eq!(column(&store, STATES).await, ["b 3", "c 0", "done 1", "new 0", "bytes 3"]);
@@ -236,9 +236,9 @@ async fn an_id_that_several_handlers_gave_up_asks_which_before_anything_is_chang
         assert_eq!(ended.stdout, format!("1 row was {fate}ed\n"), "one handler gave it up: {ended:?}");
         let ended = dead(&store, &[fate, "both", "none", "--handler", "ledger", "--json"]);
         assert_eq!(ended.code, Some(1), "{ended:?}");
-        let refused = json!([{"event_id": "none", "handler": "ledger", "status": "DONE"}]);
+        let refused = json!([{"event_id": "none", "handler": "ledger", "state": "done"}]);
         assert_eq!(ended.json(), json!({format!("{fate}ed"): 1, "refused": refused}));
-        assert!(ended.stderr.contains("event `none` is DONE for handler `ledger`, not DEAD"), "{ended:?}");
+        assert!(ended.stderr.contains("event `none` is done for handler `ledger`, not DEAD"), "{ended:?}");
         let after = column(&store, STATES_FOR_HANDLERS).await;
         let expected: &[&str] = match fate {
             "replay" => &["both mail 3", "both ledger 0", "one mail 0", "one ledger 0", "none mail 1", "none ledger 1"],
@@ -273,7 +273,7 @@ async fn rows_of_one_handler_are_listed_shown_and_taken_alone() {
     let text = dead(&store, &["list", "--handler", "ledger"]).stdout;
     assert!(text.contains("ledger") && !text.contains("mail") && text.ends_with("1 of 1\n"), "{text}");
     let shown = dead(&store, &["show", "one", "--handler", "ledger", "--json"]).json();
-    assert_eq!((&shown["handler"], &shown["status"]), (&"ledger".into(), &"NEW".into()));
+    assert_eq!((&shown["handler"], &shown["state"]), (&"ledger".into(), &"new".into()));
     let missing = dead(&store, &["show", "one", "--handler", "nobody"]);
     assert_eq!(missing.code, Some(1));
     assert!(missing.stderr.contains("event `one` has no row for handler `nobody`"), "{missing:?}");

@@ -46,16 +46,18 @@ async fn list_shows_events_of_any_state_newest_first_and_how_far_it_has_searched
             "key",
             "last_error",
             "seq",
-            "status",
+            "state",
             "tenant_id"
         ]
     );
-    assert_eq!((&all["events"][1]["status"], &all["events"][2]["status"]), (&"CANCELLED".into(), &"RETRY".into()));
+    assert_eq!((&all["events"][1]["state"], &all["events"][2]["state"]), (&"cancelled".into(), &"retrying".into()));
     assert_eq!(all["events"][2]["due_at"], "3000-01-01T00:00:00Z");
     assert_eq!(all["events"][0]["done_at"], "1970-01-01T00:00:05.5Z");
 
-    assert_eq!(ids(&list(&["--status", "done"])), ["cancelled", "done"]);
-    assert_eq!(ids(&list(&["--status", "dead"])), ["dead"]);
+    assert_eq!(ids(&list(&["--state", "done"])), ["cancelled", "done"]);
+    assert_eq!(ids(&list(&["--state", "dead"])), ["dead"]);
+    assert_eq!(ids(&list(&["--state", "retrying"])), ["retry"]);
+    assert_eq!(ids(&list(&["--state", "pending"])), ["retry", "new"]);
     assert_eq!(ids(&list(&["--id", "retry"])), ["retry"]);
     assert_eq!(ids(&list(&["--event-type", "order.placed", "--tenant", "acme"])), ["dead", "done", "new"]);
     assert_eq!(ids(&list(&["--key", "o-1"])), ["new"]);
@@ -70,7 +72,7 @@ async fn list_shows_events_of_any_state_newest_first_and_how_far_it_has_searched
     assert_eq!(short["searched_back_to"], "1970-01-01T00:00:03Z");
 
     let text = events(&store, &["list"]).stdout;
-    for part in ["STATUS", "CANCELLED", "broker said no", "5 events; nothing is left to search"] {
+    for part in ["STATE", "cancelled", "broker said no", "5 events; nothing is left to search"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let text = events(&store, &["list", "--key", "o-1", "--read-at-most", "3"]).stdout;
@@ -78,11 +80,44 @@ async fn list_shows_events_of_any_state_newest_first_and_how_far_it_has_searched
 }
 
 #[tokio::test]
+async fn list_tells_delayed_events_from_new_ones_page_by_page() {
+    let (_folder, store) = sqlite();
+    // Every third of them is delayed.
+    let rows = "
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9)
+        INSERT INTO outbox_event (event_id, event_type, payload, created_at, available_at)
+            SELECT 'e' || i, 'order.placed', '{}', i * 1000000, CASE WHEN i % 3 = 0 THEN 32503680000000000 END FROM n";
+    execute(&store, rows).await;
+    let list = |args: &[&str]| events(&store, &[&["list", "--json"], args].concat()).json();
+    let delayed = list(&["--state", "delayed"]);
+    assert_eq!((ids(&delayed), &delayed["next"]), (vec!["e9", "e6", "e3"], &Value::Null));
+    assert_eq!(delayed["events"][0]["state"], "delayed");
+    let page = list(&["--state", "delayed", "--limit", "2"]);
+    assert_eq!((ids(&page), &page["next"]), (vec!["e9", "e6"], &6.into()));
+    assert_eq!(page["searched_back_to"], "1970-01-01T00:00:06Z");
+    assert_eq!(ids(&list(&["--state", "delayed", "--limit", "2", "--below", "6"])), ["e3"]);
+    assert_eq!(ids(&list(&["--state", "new"])), ["e8", "e7", "e5", "e4", "e2", "e1"]);
+    let short = list(&["--state", "new", "--key", "none", "--read-at-most", "4"]);
+    assert_eq!((ids(&short).len(), &short["next"]), (0, &6.into()), "it reads no more rows than it may");
+    let refused = events(&store, &["list", "--status", "done"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("--status"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_date_is_a_time_of_the_command_line_as_of_the_console() {
+    let (_folder, store) = sqlite();
+    execute(&store, ROWS).await;
+    let list = |args: &[&str]| events(&store, &[&["list", "--json"], args].concat()).json();
+    assert_eq!(ids(&list(&["--before", "1970-01-01 00:01"])).len(), 5);
+    assert_eq!(ids(&list(&["--since", "1970-01-02"])).len(), 0);
+}
+
+#[tokio::test]
 async fn show_prints_an_event_of_any_state() {
     let (_folder, store) = sqlite();
     execute(&store, ROWS).await;
     let shown = events(&store, &["show", "cancelled", "--json"]).json();
-    assert_eq!((&shown["status"], &shown["payload"]), (&"CANCELLED".into(), &"{}".into()));
+    assert_eq!((&shown["state"], &shown["status"], &shown["payload"]), (&"cancelled".into(), &1.into(), &"{}".into()));
     let missing = events(&store, &["show", "nobody"]);
     assert!(missing.code == Some(1) && missing.stderr.contains("`nobody`"), "{missing:?}");
 }

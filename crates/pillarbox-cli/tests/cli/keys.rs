@@ -49,12 +49,12 @@ async fn blocked_keys_are_listed_page_by_page() {
         ]
     );
     let expected = json!({"key": "dead", "handler": null, "event_id": "d1", "event_type": "order.placed", "seq": 1,
-                          "state": "DEAD", "attempts": 10, "due_in_seconds": null, "waiting": 2,
+                          "state": "dead", "attempts": 10, "due_in_seconds": null, "waiting": 2,
                           "last_error": "broker said no"});
     assert_eq!(*dead, expected);
-    assert_eq!((&retry["state"], &retry["attempts"], &retry["waiting"]), (&"RETRY".into(), &3.into(), &1.into()));
+    assert_eq!((&retry["state"], &retry["attempts"], &retry["waiting"]), (&"retrying".into(), &3.into(), &1.into()));
     assert!(retry["due_in_seconds"].as_f64().unwrap() > 1e6, "{retry}");
-    assert_eq!((&now["state"], &now["due_in_seconds"]), (&"RETRY".into(), &Value::Null));
+    assert_eq!((&now["state"], &now["due_in_seconds"]), (&"retrying".into(), &Value::Null));
 
     let page = blocked(&["--limit", "2", "--json"]).json();
     assert_eq!((names(&page), &page["next"]), (vec!["dead", "retry"], &2.into()));
@@ -87,7 +87,7 @@ async fn what_blocks_a_key_is_named_with_the_remedy_and_the_remedy_works() {
     }
     let show = |seq: &str, more: &[&str]| run(&[&["pending", "show", "--seq", seq, "--store", &store], more].concat());
     let text = show("6", &[]).stdout;
-    assert!(text.contains("waits for       in mode partitioned, row 1 of its key, event d1, which is DEAD"), "{text}");
+    assert!(text.contains("waits for       in mode partitioned, row 1 of its key, event d1, which is dead"), "{text}");
     assert_eq!(show("6", &["--json"]).json()["waits_behind"], 1);
     for alone in ["1", "2", "10"] {
         assert_eq!(show(alone, &["--json"]).json()["waits_behind"], Value::Null, "{alone}");

@@ -88,7 +88,7 @@ async fn list_shows_matching_events_page_by_page() {
 async fn show_prints_the_payload_too() {
     let (_folder, store) = outbox().await;
     let shown = pending(&store, &["show", "new", "--json"]).json();
-    assert_eq!((&shown["payload"], &shown["status"]), (&"{\"n\":  1}".into(), &"NEW".into()));
+    assert_eq!((&shown["payload"], &shown["state"]), (&"{\"n\":  1}".into(), &"new".into()));
     assert_eq!(pending(&store, &["show", "--seq", "3", "--json"]).json()["event_id"], "retrying");
     assert_eq!(shown["unique_key"], Value::Null);
     execute(&store, "UPDATE outbox_event SET unique_key = 'report-7' WHERE event_id = 'new'").await;
@@ -106,12 +106,12 @@ async fn retry_makes_due_what_waits_for_a_time() {
     let refused = pending(&store, &["retry", "--seq", "1,3,99", "--json"]);
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     assert_eq!(refused.json()["due_now"], 1);
-    assert!(refused.stderr.contains("row 1 is NEW, and waits for no time"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("row 1 is new, and waits for no time"), "{}", refused.stderr);
     assert!(refused.stderr.contains("no row has the number 99"), "{}", refused.stderr);
     let list = pending(&store, &["list", "--state", "delayed", "--json"]).json();
     assert!(ids(&list).is_empty(), "{list}");
     let retrying = pending(&store, &["show", "retrying", "--json"]).json();
-    assert_eq!((&retrying["status"], &retrying["attempts"]), (&"RETRY".into(), &3.into()));
+    assert_eq!((&retrying["state"], &retrying["attempts"]), (&"retrying".into(), &3.into()));
     assert_ne!(retrying["available_at"], "3000-01-01T00:00:00Z");
 
     let asks = pending(&store, &["retry", "--all", "--tenant", "acme"]);
@@ -127,7 +127,7 @@ async fn show_tells_as_what_an_event_was_delivered() {
     let (_folder, store) = outbox().await;
     execute(&store, "UPDATE outbox_event SET delivered_as = 'ORDERS/1042' WHERE event_id = 'done'").await;
     let shown = pending(&store, &["show", "done", "--json"]).json();
-    assert_eq!((&shown["status"], &shown["delivered_as"]), (&"DONE".into(), &"ORDERS/1042".into()));
+    assert_eq!((&shown["state"], &shown["delivered_as"]), (&"done".into(), &"ORDERS/1042".into()));
     let text = pending(&store, &["show", "done"]).stdout;
     assert!(text.lines().any(|line| line == "delivered as    ORDERS/1042"), "{text}");
 }
@@ -137,13 +137,13 @@ async fn cancel_ends_events_that_are_not_delivered_then() {
     let (_folder, store) = outbox().await;
     let one = pending(&store, &["cancel", "held", "dead", "--json"]);
     assert_eq!((one.code, &one.json()["cancelled"]), (Some(1), &1.into()), "{}", one.stderr);
-    assert!(one.stderr.contains("event `dead` is DEAD, not pending; it was left alone"), "{}", one.stderr);
+    assert!(one.stderr.contains("event `dead` is dead, not pending; it was left alone"), "{}", one.stderr);
     let shown = pending(&store, &["show", "held", "--json"]).json();
-    assert_eq!((&shown["status"], &shown["last_error"]), (&"CANCELLED".into(), &"cancelled by an operator".into()));
+    assert_eq!((&shown["state"], &shown["last_error"]), (&"cancelled".into(), &"cancelled by an operator".into()));
     assert_eq!(shown["delivered_as"], Value::Null);
     assert_eq!(shown["locked_by"], Value::Null);
     let again = pending(&store, &["cancel", "held"]);
-    assert!(again.stderr.contains("event `held` is CANCELLED, not pending"), "{}", again.stderr);
+    assert!(again.stderr.contains("event `held` is cancelled, not pending"), "{}", again.stderr);
 
     let asks = pending(&store, &["cancel", "--all"]);
     assert!(asks.stderr.contains("pass --yes to cancel 3 rows: what is cancelled is not delivered"), "{}", asks.stderr);

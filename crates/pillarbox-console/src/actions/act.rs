@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
-use pillarbox_core::store::{DeadFilter, PendingFilter};
+use pillarbox_core::store::{DeadFilter, OperatorAction, PendingFilter};
 use serde::Deserialize;
 
-use super::Action;
+use super::action::named;
 use super::audit::Audit;
 use super::begun::see_through;
 use super::jobs::Job;
@@ -19,8 +19,8 @@ use crate::view::View;
 /// A change that was confirmed.
 #[derive(Deserialize)]
 pub(crate) struct Confirmed {
-    #[serde(rename = "do")]
-    action: Action,
+    #[serde(rename = "do", deserialize_with = "named")]
+    action: OperatorAction,
     /// The number of one row; without it, all that match.
     #[serde(default)]
     seq: String,
@@ -56,18 +56,18 @@ async fn made(view: View, confirmed: Confirmed) -> Result<Response, Problem> {
     audit.end(outcome.as_ref().ok().copied(), &outcome).await;
     let rows = outcome.map_err(Problem::unavailable)?;
     // What is discarded has no page any more.
-    let page = if action == Action::Discard && rows > 0 { "dead".to_owned() } else { format!("event/{seq}") };
+    let page = if action == OperatorAction::Discard && rows > 0 { "dead".to_owned() } else { format!("event/{seq}") };
     Ok(Redirect::to(&page).into_response())
 }
 
 /// Changes the row, and no other of its event.
-async fn one(source: &Source, action: Action, seq: i64) -> Result<u64, String> {
+async fn one(source: &Source, action: OperatorAction, seq: i64) -> Result<u64, String> {
     let (dead, pending, seqs) = (source.dead()?, source.pending()?, [seq]);
     let rows = match action {
-        Action::Replay => dead.replay_rows(&seqs).await,
-        Action::Discard => dead.discard_rows(&seqs).await,
-        Action::RetryNow => pending.retry_rows_now(&seqs).await,
-        Action::Cancel => pending.cancel_rows(&seqs).await,
+        OperatorAction::Replay => dead.replay_rows(&seqs).await,
+        OperatorAction::Discard => dead.discard_rows(&seqs).await,
+        OperatorAction::RetryNow => pending.retry_rows_now(&seqs).await,
+        OperatorAction::Cancel => pending.cancel_rows(&seqs).await,
     };
     let rows = rows.map_err(|error| error.to_string())?;
     wake(source, rows).await;
@@ -92,7 +92,7 @@ enum Filter {
 }
 
 /// Begins to change all that match, and leads to the page of its progress. More than were confirmed are not changed.
-async fn all(view: &View, action: Action, filters: &Filters, expected: u64) -> Result<Response, Problem> {
+async fn all(view: &View, action: OperatorAction, filters: &Filters, expected: u64) -> Result<Response, Problem> {
     let (filter, count) = if action.is_about_dead() {
         let filter = filters.dead(view.store()?).await?;
         let count = answer(view.store()?.count_dead(&filter)).await?;
@@ -101,7 +101,7 @@ async fn all(view: &View, action: Action, filters: &Filters, expected: u64) -> R
         let filter = filters.pending()?;
         let pending = view.source.pending().map_err(Problem::unavailable)?;
         let count = match action {
-            Action::RetryNow => answer(pending.count_waiting(&filter)).await?,
+            OperatorAction::RetryNow => answer(pending.count_waiting(&filter)).await?,
             _ => answer(pending.count(&filter)).await?,
         };
         (Filter::Pending(filter), count)
@@ -142,12 +142,12 @@ async fn all(view: &View, action: Action, filters: &Filters, expected: u64) -> R
     Ok(Redirect::to(&format!("job/{}", job.id)).into_response())
 }
 
-async fn change(source: &Source, action: Action, filter: &Filter, job: &Job) -> Result<u64, String> {
+async fn change(source: &Source, action: OperatorAction, filter: &Filter, job: &Job) -> Result<u64, String> {
     let progress = |so_far| job.progress(so_far);
     let rows = match filter {
-        Filter::Dead(filter) if action == Action::Replay => source.dead()?.replay_all(filter, progress).await,
+        Filter::Dead(filter) if action == OperatorAction::Replay => source.dead()?.replay_all(filter, progress).await,
         Filter::Dead(filter) => source.dead()?.discard_all(filter, progress).await,
-        Filter::Pending(filter) if action == Action::RetryNow => {
+        Filter::Pending(filter) if action == OperatorAction::RetryNow => {
             source.pending()?.retry_all_now(filter, progress).await
         }
         Filter::Pending(filter) => source.pending()?.cancel_all(filter, progress).await,

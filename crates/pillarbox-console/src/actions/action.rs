@@ -1,71 +1,44 @@
-use serde::Deserialize;
+use pillarbox_core::store::{EventState, OperatorAction};
+use serde::de::Error as _;
+use serde::{Deserialize as _, Deserializer};
 
-use crate::parts::Status;
-
-/// A change of events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Action {
-    Replay,
-    Discard,
-    RetryNow,
-    Cancel,
+/// The action that a form or an address names.
+pub(crate) fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OperatorAction, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let action = OperatorAction::ALL.into_iter().find(|action| action.name() == name);
+    action.ok_or_else(|| D::Error::custom("`do` is none of replay, discard, retry-now and cancel; name one of these"))
 }
 
-impl Action {
-    /// Its name, in forms and in the audit.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Replay => "replay",
-            Self::Discard => "discard",
-            Self::RetryNow => "retry-now",
-            Self::Cancel => "cancel",
-        }
+/// The title of its button.
+pub(crate) const fn title(action: OperatorAction) -> &'static str {
+    match action {
+        OperatorAction::Replay => "Replay",
+        OperatorAction::Discard => "Discard",
+        OperatorAction::RetryNow => "Try now",
+        OperatorAction::Cancel => "Cancel",
     }
+}
 
-    pub(crate) const fn title(self) -> &'static str {
-        match self {
-            Self::Replay => "Replay",
-            Self::Discard => "Discard",
-            Self::RetryNow => "Try now",
-            Self::Cancel => "Cancel",
-        }
+/// The consequence, in a sentence.
+pub(crate) const fn consequence(action: OperatorAction) -> &'static str {
+    match action {
+        OperatorAction::Replay => "They become NEW, without attempts and error, and are delivered again at once.",
+        OperatorAction::Discard => "They are deleted for good. Nothing brings them back.",
+        OperatorAction::RetryNow => "Their next attempt begins now; their attempts and errors stay.",
+        OperatorAction::Cancel => "They end without a delivery. A call that runs is not stopped.",
     }
+}
 
-    pub(crate) const fn participle(self) -> &'static str {
-        match self {
-            Self::Replay => "replayed",
-            Self::Discard => "discarded",
-            Self::RetryNow => "made due now",
-            Self::Cancel => "cancelled",
-        }
-    }
+/// True if what it takes away does not come back.
+pub(crate) const fn is_final(action: OperatorAction) -> bool {
+    matches!(action, OperatorAction::Discard | OperatorAction::Cancel)
+}
 
-    /// The consequence, in a sentence.
-    pub(crate) const fn consequence(self) -> &'static str {
-        match self {
-            Self::Replay => "They become NEW, without attempts and error, and are delivered again at once.",
-            Self::Discard => "They are deleted for good. Nothing brings them back.",
-            Self::RetryNow => "Their next attempt begins now; their attempts and errors stay.",
-            Self::Cancel => "They end without a delivery. A call that runs is not stopped.",
-        }
-    }
-
-    /// True if what it takes away does not come back.
-    pub(crate) const fn is_final(self) -> bool {
-        matches!(self, Self::Discard | Self::Cancel)
-    }
-
-    pub(crate) const fn is_about_dead(self) -> bool {
-        matches!(self, Self::Replay | Self::Discard)
-    }
-
-    /// True if it changes rows in this state.
-    pub(crate) fn is_about(self, status: Status) -> bool {
-        match self {
-            Self::Replay | Self::Discard => status == Status::Dead,
-            Self::RetryNow => matches!(status, Status::Delayed | Status::Retrying),
-            Self::Cancel => status.is_pending(),
-        }
+/// True if it changes rows in this state.
+pub(crate) fn is_about(action: OperatorAction, state: EventState) -> bool {
+    match action {
+        OperatorAction::Replay | OperatorAction::Discard => state == EventState::Dead,
+        OperatorAction::RetryNow => matches!(state, EventState::Delayed | EventState::Retrying),
+        OperatorAction::Cancel => state.is_pending(),
     }
 }

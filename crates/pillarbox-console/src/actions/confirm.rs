@@ -2,13 +2,13 @@ use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
-use pillarbox_core::store::FIRST_PAGE;
+use pillarbox_core::store::{FIRST_PAGE, OperatorAction};
 use serde::Deserialize;
 
-use super::Action;
+use super::action::{consequence, is_about, is_final, named, title};
 use crate::layout::{self, Page};
 use crate::pages::{answer, dead, events};
-use crate::parts::{Filters, Status, Unknown, badge, counted, empty};
+use crate::parts::{Filters, Unknown, badge, counted, empty};
 use crate::problem::Problem;
 use crate::view::View;
 
@@ -17,8 +17,8 @@ const PREVIEW: usize = 10;
 
 #[derive(Deserialize)]
 pub(crate) struct Asked {
-    #[serde(rename = "do")]
-    action: Action,
+    #[serde(rename = "do", deserialize_with = "named")]
+    action: OperatorAction,
     seq: Option<i64>,
     #[serde(flatten)]
     filters: Filters,
@@ -51,32 +51,32 @@ pub(crate) async fn confirm(
         @if count == 0 {
             (empty("There is nothing to change", &html! { a href=(back) { "Go back" } "." }))
         } @else {
-            div.ask.bad[action.is_final()] {
-                h2 #question { (action.title()) " " (counted(count, "row")) (which) "?" }
-                p { (action.consequence()) }
+            div.ask.bad[is_final(action)] {
+                h2 #question { (title(action)) " " (counted(count, "row")) (which) "?" }
+                p { (consequence(action)) }
                 form method="post" action=(view.href("act")) aria-labelledby="question" {
                     input type="hidden" name="token" value=(view.token());
                     input type="hidden" name="do" value=(action.name());
                     input type="hidden" name="count" value=(count);
                     @if let Some(seq) = seq { input type="hidden" name="seq" value=(seq); } @else { (filters.hidden()) }
-                    button.danger[action.is_final()].primary[!action.is_final()] type="submit" { (action.title()) " " (counted(count, "row")) }
+                    button.danger[is_final(action)].primary[!is_final(action)] type="submit" { (title(action)) " " (counted(count, "row")) }
                     a.button href=(back) { "Leave them as they are" }
                 }
             }
             section { h2 { @if seq.is_some() { "The row" } @else { "The first of them" } } (preview) }
         }
     };
-    Ok(layout::page(&view, of, action.title(), &body, &html! {}))
+    Ok(layout::page(&view, of, title(action), &body, &html! {}))
 }
 
-async fn one(view: &View, action: Action, seq: i64) -> Result<(u64, Markup), Problem> {
+async fn one(view: &View, action: OperatorAction, seq: i64) -> Result<(u64, Markup), Problem> {
     let record = answer(view.store()?.record(seq)).await?;
     let record = record.ok_or_else(|| {
         Problem::not_found(format!("no row has the number {seq}; it may have been purged or discarded"))
     })?;
-    let status = Status::of(&record, view.now);
-    let preview = html! { p { (badge(status)) " " (record.event_type) " " code.id { (record.event_id) } } };
-    Ok((u64::from(action.is_about(status)), preview))
+    let state = record.state(view.now);
+    let preview = html! { p { (badge(state)) " " (record.event_type) " " code.id { (record.event_id) } } };
+    Ok((u64::from(is_about(action, state)), preview))
 }
 
 async fn all_dead(view: &View, filters: &Filters) -> Result<(u64, Markup), Problem> {
@@ -87,11 +87,11 @@ async fn all_dead(view: &View, filters: &Filters) -> Result<(u64, Markup), Probl
     Ok((count, dead::list(view, &first)))
 }
 
-async fn all_pending(view: &View, action: Action, filters: &Filters) -> Result<(u64, Markup), Problem> {
+async fn all_pending(view: &View, action: OperatorAction, filters: &Filters) -> Result<(u64, Markup), Problem> {
     let (store, filter) = (view.store()?, filters.pending()?);
     let pending = view.source.pending().map_err(Problem::unavailable)?;
     let count = match action {
-        Action::RetryNow => answer(pending.count_waiting(&filter)).await?,
+        OperatorAction::RetryNow => answer(pending.count_waiting(&filter)).await?,
         _ => answer(store.count_pending(&filter)).await?,
     };
     let first = answer(store.pending(&filter, FIRST_PAGE, PREVIEW)).await?;

@@ -5,10 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::lock::Mutex;
+use pillarbox_core::store::OperatorAction;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-
-use super::Action;
 
 /// Changes of many events at once.
 const MOST: usize = 4;
@@ -28,7 +27,7 @@ pub(crate) struct Jobs {
 pub(crate) struct Job {
     pub(crate) id: u64,
     pub(crate) source: String,
-    pub(crate) action: Action,
+    pub(crate) action: OperatorAction,
     /// In words.
     pub(crate) filter: String,
     pub(crate) who: String,
@@ -42,7 +41,7 @@ pub(crate) struct Job {
 impl Job {
     pub(crate) fn new(
         source: &str,
-        action: Action,
+        action: OperatorAction,
         filter: String,
         who: &str,
         began: Timestamp,
@@ -121,7 +120,7 @@ mod tests {
     use super::*;
 
     fn job() -> Job {
-        Job::new("shop", Action::Replay, String::new(), "ada", Timestamp::from_micros(0), 7)
+        Job::new("shop", OperatorAction::Replay, String::new(), "ada", Timestamp::from_micros(0), 7)
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod pause;
 mod route;
 
 pub(crate) use act::act;
-pub(crate) use action::Action;
+pub(crate) use action::title;
 pub(crate) use confirm::confirm;
 pub(crate) use jobs::Jobs;
 pub(crate) use pause::{pause, resume};

@@ -37,7 +37,7 @@ pub(crate) async fn probe(view: View, Operation(asked): Operation<Probed>) -> Re
 
 async fn probed(view: View, Probed { route, target }: Probed) -> Result<Response, Problem> {
     let Some(target) = target else {
-        let otherwise = "the route is open, or is being tried out, or an operator has paused it";
+        let otherwise = "the route delivers, or is being tried out, or an operator has paused it";
         return change(&view, "probe", &route, |routes| routes.probe_now(&route), otherwise).await;
     };
     let otherwise = "the target is not paused any more, or is being tried out, or an operator has paused its route";

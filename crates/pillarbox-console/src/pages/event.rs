@@ -4,14 +4,14 @@ use maud::{Markup, html};
 use pillarbox_core::event::Payload;
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::row::FetchedRow;
-use pillarbox_core::store::{EventFilter, ListedEvent, Record};
+use pillarbox_core::store::{EventFilter, EventState, ListedEvent, Record};
 use pillarbox_engine::maintain::Pauses;
 use pillarbox_routes::{Destination, Forwarder, RouteState};
 
 use super::answer;
 use crate::layout::{self, Page};
 use crate::mask;
-use crate::parts::{self, Status, ago, badge, command, or_dash, within};
+use crate::parts::{self, ago, badge, command, or_dash, within};
 use crate::problem::Problem;
 use crate::view::View;
 
@@ -29,17 +29,17 @@ pub(crate) async fn page(view: View, Path((_, seq)): Path<(String, i64)>) -> Res
     // Without their payloads: an event may have many rows, each with its own copy.
     let of_this_event = EventFilter { event_id: Some(record.event_id.to_string()), ..EventFilter::new() };
     let siblings = answer(store.recent(&of_this_event, None, SIBLINGS + 1)).await?.events;
-    let status = Status::of(&record, view.now);
-    let waits = if status.is_pending() {
+    let state = record.state(view.now);
+    let waits = if state.is_pending() {
         waits(&view, &record).await?
     } else {
         html! {}
     };
     let live = html! {
-        p.lead { (badge(status)) " " strong { (record.event_type) } " " code.id { (record.event_id) } }
+        p.lead { (badge(state)) " " strong { (record.event_type) } " " code.id { (record.event_id) } }
         (waits)
-        (actions(&view, &record, status))
-        @if let Some(error) = record.last_error.as_deref().filter(|_| status != Status::Cancelled) {
+        (actions(&view, &record, state))
+        @if let Some(error) = record.last_error.as_deref().filter(|_| state != EventState::Cancelled) {
             section { h2 { "Last error" } pre.error { (error) } }
         }
         div.columns {
@@ -51,11 +51,11 @@ pub(crate) async fn page(view: View, Path((_, seq)): Path<(String, i64)>) -> Res
         @if siblings.len() > 1 { section { h2 { "Rows of this event" } (rows(&view, &siblings, seq)) } }
         section { h2 { "On the command line" }
             (command(&show(seq)))
-            @if status == Status::Dead { (command(&format!("pillarbox dead replay --seq {seq} --store URL"))) }
-            @if matches!(status, Status::Delayed | Status::Retrying) { (command(&format!("pillarbox pending retry --seq {seq} --store URL"))) }
+            @if state == EventState::Dead { (command(&format!("pillarbox dead replay --seq {seq} --store URL"))) }
+            @if matches!(state, EventState::Delayed | EventState::Retrying) { (command(&format!("pillarbox pending retry --seq {seq} --store URL"))) }
         }
     };
-    let of = if status == Status::Dead { Page::Dead } else { Page::Events };
+    let of = if state == EventState::Dead { Page::Dead } else { Page::Events };
     Ok(layout::page(&view, of, &format!("Row {seq}"), &html! {}, &live))
 }
 
@@ -90,11 +90,11 @@ async fn waits(view: &View, record: &Record) -> Result<Markup, Problem> {
 
 /// The event before it, of the same key, that failed.
 fn behind(view: &View, head: &Record) -> Markup {
-    let status = Status::of(head, view.now);
+    let state = head.state(view.now);
     html! {
         p.notice.warn { "In mode " code { "partitioned" } " it waits behind "
             a href=(view.href(&format!("event/{}", head.seq))) { "row " (head.seq) } " of its key, which "
-            @if status == Status::Dead { "is DEAD: replay or discard that one." }
+            @if state == EventState::Dead { "is DEAD: replay or discard that one." }
             @else { "failed and is tried again " @match head.available_at { Some(at) => (ago(at, view.now)), None => "now" } "." }
         }
     }
@@ -115,23 +115,23 @@ fn routed(view: &View, routes: &Forwarder, record: &Record) -> Markup {
     let problem = match status.map(|status| status.state) {
         Some(RouteState::Paused { problem, .. }) => problem,
         Some(RouteState::PausedByHand { reason, .. }) => reason,
-        Some(RouteState::Open) | None => return html! {},
+        Some(RouteState::Delivering) | None => return html! {},
     };
     html! {
         p.notice.warn { "It waits: its route " (name) " is paused: " (problem) ". " a href=(view.href("routes")) { "See the routes" } "." }
     }
 }
 
-fn actions(view: &View, record: &Record, status: Status) -> Markup {
+fn actions(view: &View, record: &Record, state: EventState) -> Markup {
     let confirm = |what: &str| format!("{}?do={what}&seq={}", view.href("confirm"), record.seq);
     html! {
-        @if view.may_operate() && (status == Status::Dead || status.is_pending()) {
+        @if view.may_operate() && (state == EventState::Dead || state.is_pending()) {
             div.bar {
-                @if status == Status::Dead {
+                @if state == EventState::Dead {
                     a.button.primary href=(confirm("replay")) { "Replay…" }
                     a.button.danger href=(confirm("discard")) { "Discard…" }
                 } @else {
-                    @if status != Status::New { a.button.primary href=(confirm("retry-now")) { "Try now…" } }
+                    @if state != EventState::New { a.button.primary href=(confirm("retry-now")) { "Try now…" } }
                     a.button.danger href=(confirm("cancel")) { "Cancel…" }
                 }
             }
@@ -268,7 +268,7 @@ fn rows(view: &View, records: &[ListedEvent], current: i64) -> Markup {
                 th scope="row" data-label="Row" {
                     @if record.seq == current { (record.seq) " (this one)" } @else { a href=(view.href(&format!("event/{}", record.seq))) { (record.seq) } }
                 }
-                td data-label="State" { (badge(Status::listed(record, view.now))) }
+                td data-label="State" { (badge(record.state(view.now))) }
                 td data-label="Handler" { (or_dash(record.handler.as_deref())) }
                 td.num data-label="Attempts" { (record.attempts) }
             } } }

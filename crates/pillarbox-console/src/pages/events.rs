@@ -1,12 +1,12 @@
 use axum::extract::Query;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
-use pillarbox_core::store::{EventFilter, EventPage, FIRST_PAGE, ListedEvent, PendingEvent, Store};
+use pillarbox_core::store::{EventFilter, EventPage, EventState, FIRST_PAGE, ListedEvent, PendingEvent, Store};
 use serde::Deserialize;
 
 use super::answer;
 use crate::layout::{self, Page};
-use crate::parts::{Filters, PAGE, PENDING, Status, Unknown, ago, badge, empty, or_dash, pager, short};
+use crate::parts::{Filters, PAGE, PENDING, Unknown, ago, badge, empty, or_dash, pager, short};
 use crate::problem::Problem;
 use crate::view::View;
 
@@ -181,11 +181,11 @@ fn newest(view: &View, events: &[ListedEvent]) -> Markup {
                     th scope="col" { "Handler" } th.num scope="col" { "Attempts" } th scope="col" { "Written" } th scope="col" { "Ended" }
                 } }
                 tbody { @for event in events { tr id={ "row-" (event.seq) } {
-                    @let status = Status::listed(event, view.now);
+                    @let state = event.state(view.now);
                     th scope="row" data-label="Row" { a href=(view.href(&format!("event/{}", event.seq))) { (event.seq) } }
-                    td data-label="State" { (badge(status)) }
+                    td data-label="State" { (badge(state)) }
                     td data-label="Event" { (event.event_type) br; code.id { (event.event_id) }
-                        @if let Some(error) = event.last_error.as_ref().filter(|_| status != Status::Cancelled) { br; span.error { (short(error, 80)) } } }
+                        @if let Some(error) = event.last_error.as_ref().filter(|_| state != EventState::Cancelled) { br; span.error { (short(error, 80)) } } }
                     td data-label="Key" { (or_dash(event.key.as_deref().or(event.aggregate_id.as_deref())))
                         @if let Some(tenant) = &event.tenant_id { br; span.faint { "tenant " (tenant) } } }
                     td data-label="Handler" { (or_dash(event.handler.as_deref())) }

@@ -2,6 +2,7 @@ use axum::extract::Path;
 use axum::response::Response;
 use maud::html;
 
+use crate::actions::title;
 use crate::layout::{self, Page};
 use crate::parts::{ago, counted, grouped};
 use crate::problem::Problem;
@@ -13,9 +14,9 @@ pub(crate) async fn page(view: View, Path((_, id)): Path<(String, u64)>) -> Resu
     let job = job.ok_or_else(|| Problem::not_found("this process knows no such change; the audit has it"))?;
     let (changed, ended) = (job.changed(), job.ended());
     let live = html! {
-        p.lead { (job.action.title()) " " @if job.filter.is_empty() { "all" } @else { (job.filter) } }
+        p.lead { (title(job.action)) " " @if job.filter.is_empty() { "all" } @else { (job.filter) } }
         progress max=(job.expected.max(changed).max(1)) value=(if ended.is_some() { job.expected.max(changed).max(1) } else { changed })
-            aria-label={ (job.action.title()) ", progress" } {}
+            aria-label={ (title(job.action)) ", progress" } {}
         p role="status" {
             @match &ended {
                 None => { (grouped(changed)) " of " (grouped(job.expected)) " rows so far…" }
@@ -27,7 +28,7 @@ pub(crate) async fn page(view: View, Path((_, id)): Path<(String, u64)>) -> Resu
         p { a.button href=(view.href(if job.action.is_about_dead() { "dead" } else { "events" })) { "Back to the list" } }
     };
     let of = if job.action.is_about_dead() { Page::Dead } else { Page::Events };
-    Ok(layout::page(&view, of, job.action.title(), &html! {}, &live))
+    Ok(layout::page(&view, of, title(job.action), &html! {}, &live))
 }
 
 /// `1 row was`, `2 rows were`.

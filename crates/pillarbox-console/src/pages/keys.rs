@@ -1,12 +1,12 @@
 use axum::extract::Query;
 use axum::response::Response;
 use maud::{Markup, html};
-use pillarbox_core::store::{Blocked, FIRST_PAGE};
+use pillarbox_core::store::{Blocked, EventState, FIRST_PAGE};
 use serde::Deserialize;
 
 use super::answer;
 use crate::layout::{self, Page};
-use crate::parts::{Filters, PAGE, Status, badge, empty, grouped, or_dash, pager, short, within};
+use crate::parts::{Filters, PAGE, badge, empty, grouped, or_dash, pager, short, within};
 use crate::problem::Problem;
 use crate::view::View;
 
@@ -44,7 +44,7 @@ fn list(view: &View, blocked: &[Blocked]) -> Markup {
         let filter = Filters { key: head.key.clone(), ..Filters::default() };
         view.href(&format!("events?{}", filter.query(&[])))
     };
-    let state = |head: &Blocked| if head.dead { Status::Dead } else { Status::Retrying };
+    let state = |head: &Blocked| if head.dead { EventState::Dead } else { EventState::Retrying };
     html! {
         div.scroll { table.list {
             caption.sr { "Blocked keys, by the row that blocks each" }

@@ -60,7 +60,7 @@ fn problems(view: &View, figures: &Figures) -> Markup {
     let status = view.source.routes.as_ref().map(Forwarder::status).unwrap_or_default();
     let targets: usize = status.iter().map(|route| route.paused_targets).sum();
     let paused = |route: RouteStatus| match route.state {
-        RouteState::Open => None,
+        RouteState::Delivering => None,
         RouteState::Paused { problem, .. } => Some((route.route, problem)),
         RouteState::PausedByHand { reason, .. } => Some((route.route, reason)),
     };

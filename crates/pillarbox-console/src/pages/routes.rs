@@ -119,7 +119,7 @@ fn pause(view: &View, route: &RouteStatus) -> Markup {
 
 fn state(state: &RouteState) -> Markup {
     let (class, sign, word) = match state {
-        RouteState::Open => ("good", "●", "open".to_owned()),
+        RouteState::Delivering => ("good", "●", "delivering".to_owned()),
         RouteState::Paused { next_probe: Some(pause), .. } => {
             ("bad", "⏸", format!("paused, tried in {}", within(*pause)))
         }
@@ -132,7 +132,7 @@ fn state(state: &RouteState) -> Markup {
 fn problem(state: &RouteState) -> Markup {
     html! {
         @match state {
-            RouteState::Open => "–",
+            RouteState::Delivering => "–",
             RouteState::Paused { problem, .. } => (problem),
             RouteState::PausedByHand { reason, problem } => { (reason) @if let Some(problem) = problem { br; "Before that: " (problem) } }
         }

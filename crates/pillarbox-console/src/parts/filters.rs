@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{DeadFilter, EventFilter, PendingFilter, PendingState, Store};
+use pillarbox_engine::maintain::{InvalidMoment, Moment};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -149,13 +149,7 @@ impl Filters {
 
     /// The moments between which an event was given up, or written.
     async fn moments(&self, store: &dyn Store) -> Result<[Option<Timestamp>; 2], Problem> {
-        let moments = [moment(&self.since, "since")?, moment(&self.before, "before")?];
-        let ages = moments.iter().any(|moment| matches!(moment, Some(Moment::Ago(_))));
-        let now = if ages { store.now().await? } else { Timestamp::from_micros(0) };
-        Ok(moments.map(|moment| match moment? {
-            Moment::Ago(age) => Some(now.minus(age)),
-            Moment::At(time) => Some(time),
-        }))
+        Ok(Moment::times(store, [moment(&self.since, "since")?, moment(&self.before, "before")?]).await?)
     }
 
     /// The filter of pending events.
@@ -181,27 +175,9 @@ pub(crate) fn text(field: &str) -> Option<String> {
     Some(field).filter(|field| !field.is_empty()).map(str::to_owned)
 }
 
-/// A time as people write it.
-#[derive(Debug, PartialEq, Eq)]
-enum Moment {
-    Ago(Duration),
-    At(Timestamp),
-}
-
 fn moment(field: &str, name: &str) -> Result<Option<Moment>, Problem> {
-    let Some(text) = text(field.trim()) else { return Ok(None) };
-    if let Ok(age) = humantime::parse_duration(&text) {
-        return Ok(Some(Moment::Ago(age)));
-    }
-    // A date without a time of day, and one without seconds.
-    let forms = [text.clone(), format!("{text}:00"), format!("{text} 00:00:00")];
-    let time = forms.iter().find_map(|form| humantime::parse_rfc3339_weak(form).ok());
-    let wrong = || {
-        Problem::bad(format!(
-            "`{name}` is neither an age, such as `2h`, nor a time in UTC, such as `2026-05-01 08:00`; write one of these"
-        ))
-    };
-    time.map(|time| Some(Moment::At(time.into()))).ok_or_else(wrong)
+    let moment = text(field.trim()).map(|text| text.parse()).transpose();
+    moment.map_err(|error: InvalidMoment| Problem::bad(format!("`{name}`: {error}")))
 }
 
 #[cfg(test)]
@@ -237,14 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_ages_or_times() {
-        let at = |text: &str| moment(text, "since").ok().flatten();
-        assert_eq!(at("2h"), Some(Moment::Ago(Duration::from_secs(7_200))));
-        let day = 86_400_000_000;
-        assert_eq!(at("1970-01-02"), Some(Moment::At(Timestamp::from_micros(day))));
-        assert_eq!(at("1970-01-02 00:01"), Some(Moment::At(Timestamp::from_micros(day + 60_000_000))));
-        assert_eq!(at("1970-01-02T00:00:01"), Some(Moment::At(Timestamp::from_micros(day + 1_000_000))));
-        assert_eq!(at(" "), None);
-        assert!(moment("yesterday", "since").is_err());
+    fn a_moment_that_is_none_is_refused_by_its_name() {
+        assert_eq!(moment(" 2h", "since").ok().flatten(), Some(Moment::Ago(std::time::Duration::from_secs(7_200))));
+        assert_eq!(moment(" ", "since").ok(), Some(None));
+        let problem = format!("{:?}", moment("yesterday", "since"));
+        assert!(problem.contains("`since`: it is neither an age"), "{problem}");
     }
 }

@@ -2,12 +2,12 @@
 
 mod filters;
 mod json;
-mod status;
+mod state;
 mod time;
 
 pub(crate) use filters::{Filters, PENDING, Unknown, query, text};
 pub(crate) use json::{masked, pretty};
-pub(crate) use status::{Status, badge};
+pub(crate) use state::badge;
 pub(crate) use time::{ago, within};
 
 use maud::{Markup, html};

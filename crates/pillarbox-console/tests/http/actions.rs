@@ -145,7 +145,7 @@ async fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         (format!("do=destroy&token={token}"), "The form is incomplete"),
         (format!("token={token}"), "The form is incomplete"),
         (format!("do=replay&seq=x&token={token}"), "`seq` is no number"),
-        (format!("do=discard&since=yesterday&count=1&token={token}"), "`since` is neither an age"),
+        (format!("do=discard&since=yesterday&count=1&token={token}"), "`since`: it is neither an age"),
         (format!("do=discard&token={token}"), "`count` is no number"),
         (format!("do=discard&state=done&count=9&token={token}"), "`state` is no filter of DEAD events"),
         (format!("do=cancel&error=none&count=9&token={token}"), "`error` is no filter of pending events"),
@@ -315,7 +315,7 @@ async fn a_route_is_tried_paused_and_resumed() {
         [
             ("probe", Some("done")),
             ("pause", Some("done")),
-            ("probe", Some("the route is open, or is being tried out, or an operator has paused it")),
+            ("probe", Some("the route delivers, or is being tried out, or an operator has paused it")),
             ("resume", Some("done")),
             ("resume", Some("no operator has paused the route")),
             ("pause", Some("the route sends nothing")),

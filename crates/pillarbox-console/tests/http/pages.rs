@@ -72,7 +72,7 @@ async fn dead_events_are_shown_filtered_and_paged() {
     assert!(none.contains("No DEAD event matches"), "{none}");
     let wrong = site.get("/s/shop/dead?since=yesterday").await;
     assert!(
-        wrong.status == StatusCode::BAD_REQUEST && wrong.body.contains("`since` is neither an age"),
+        wrong.status == StatusCode::BAD_REQUEST && wrong.body.contains("`since`: it is neither an age"),
         "{}",
         wrong.body
     );

@@ -1,6 +1,11 @@
 //! The operations of a store, as its errors name them: "could not claim events at …". Every store takes the names from here,
 //! so that one operation has one text whatever the database.
 
+use std::time::Duration;
+
+/// The time within which each call of a store ends by itself, but that of [`Store::migrate`](super::Store::migrate).
+pub const CALL_LIMIT: Duration = Duration::from_secs(30);
+
 /// Opening a store.
 pub const CONNECT: &str = "connect to the database";
 /// [`Store::migrate`](super::Store::migrate).

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
+use super::Attributes;
 use super::attributes::attribute_methods;
-use super::{Attributes, CANCELLED};
 use crate::clock::Timestamp;
 use crate::row::Status;
 
@@ -182,23 +182,6 @@ pub struct ListedEvent {
     pub done_at: Option<Timestamp>,
     /// The node that the row names as its holder.
     pub held_by: Option<String>,
-}
-
-impl ListedEvent {
-    /// The name of its state: `NEW`, `DONE`, `RETRY`, `DEAD`, `CANCELLED`, or the number of a state that this release does not know.
-    #[must_use]
-    pub fn status_name(&self) -> String {
-        status_name(self.status, self.last_error.as_deref())
-    }
-}
-
-/// The name of a row's state in the documentation.
-pub(super) fn status_name(code: i16, error: Option<&str>) -> String {
-    match Status::ALL.into_iter().find(|status| status.code() == code) {
-        Some(Status::Done) if error == Some(CANCELLED) => "CANCELLED".to_owned(),
-        Some(status) => format!("{status:?}").to_uppercase(),
-        None => code.to_string(),
-    }
 }
 
 /// A page of events of any state, newest first.

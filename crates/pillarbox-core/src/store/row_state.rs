@@ -1,4 +1,4 @@
-use super::CANCELLED;
+use super::upkeep::is_cancelled;
 use crate::event::EventId;
 use crate::row::Status;
 
@@ -11,7 +11,7 @@ pub struct RowState {
     pub handler: Option<Box<str>>,
     /// Its state.
     pub status: Status,
-    /// Of a DEAD row the error for which it was given up, of a DONE one the error that a fallback has ended, or [`CANCELLED`]. `None` while the
+    /// Of a DEAD row the error for which it was given up, of a DONE one the error that a fallback has ended, or [`CANCELLED`](super::CANCELLED). `None` while the
     /// row is pending.
     pub error: Option<String>,
     /// Column `delivered_as`: the position at which the receiver has the event, if the handler has reported one.
@@ -36,7 +36,7 @@ impl RowState {
     /// True if the row was [cancelled](super::Upkeep::cancel).
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.status == Status::Done && self.error.as_deref() == Some(CANCELLED)
+        is_cancelled(self.status.code(), self.error.as_deref())
     }
 }
 

@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use auto_impl::auto_impl;
 
 use super::lease_clock::USUAL_LEASE;
-use super::recent::status_name;
 use super::{
     AuditEntry, AuditedAction, Counts, DeadEvent, DeadFilter, EventFilter, EventPage, FailedAttempt, InboxConsumer,
     NewPause, NodeFigures, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, RowState,
@@ -17,6 +16,11 @@ use crate::row::{FetchedRow, RawRow, Status};
 
 /// The error text of a row that was [cancelled](Upkeep::cancel).
 pub const CANCELLED: &str = "cancelled by an operator";
+
+/// True if a row with this status and error was [cancelled](Upkeep::cancel), and not delivered since.
+pub(super) fn is_cancelled(status: i16, error: Option<&str>) -> bool {
+    status == Status::Done.code() && error == Some(CANCELLED)
+}
 
 /// The `after` of the first page of a list: rows that other programs insert may have numbers of zero and less. The least number of all is
 /// left out, since some databases do not read it as one of 64 bits.
@@ -399,12 +403,6 @@ pub struct Record {
 }
 
 impl Record {
-    /// The name of its state: `NEW`, `DONE`, `RETRY`, `DEAD`, `CANCELLED`, or the number of a state that this release does not know.
-    #[must_use]
-    pub fn status_name(&self) -> String {
-        status_name(self.status, self.last_error.as_deref())
-    }
-
     /// The row as a node reads it; a broken one if its columns make no event. It belongs to no partition.
     #[must_use]
     pub fn to_fetched(&self) -> FetchedRow {
@@ -441,7 +439,7 @@ impl Record {
     /// True if an operator has [cancelled](Upkeep::cancel) it: it is DONE, and was not delivered since.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.status == Status::Done.code() && self.last_error.as_deref() == Some(CANCELLED)
+        is_cancelled(self.status, self.last_error.as_deref())
     }
 }
 

@@ -1,11 +1,11 @@
 use pillarbox_core::error::StoreError;
 use pillarbox_core::row::Status;
-use pillarbox_core::store::{DeadEvent, DeadFilter, FIRST_PAGE, Record, Upkeep};
+use pillarbox_core::store::{DeadEvent, DeadFilter, FIRST_PAGE, OperatorAction, Record, Upkeep};
 
 use crate::queue::Intake;
 
-/// Events listed, replayed or discarded by one statement.
-const PAGE: usize = 500;
+/// Events listed by one statement.
+const PAGE: usize = OperatorAction::PAGE;
 
 /// The DEAD events, those that were given up: to list, replay and discard.
 ///
@@ -108,7 +108,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn replay(&self, event_id: &str) -> Result<Changed, StoreError> {
-        self.change(event_id, None, DeadAction::Replay).await
+        self.change(event_id, None, OperatorAction::Replay).await
     }
 
     /// As [`replay`](Self::replay), for the handler of this name alone.
@@ -116,7 +116,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn replay_for(&self, event_id: &str, handler: &str) -> Result<Changed, StoreError> {
-        self.change(event_id, Some(handler), DeadAction::Replay).await
+        self.change(event_id, Some(handler), OperatorAction::Replay).await
     }
 
     /// Replays all that match when it is called, oldest first, some hundreds per transaction, and returns how many, as
@@ -126,7 +126,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's; what was replayed by then stays so.
     pub async fn replay_all(&self, filter: &DeadFilter, progress: impl FnMut(u64) + Send) -> Result<u64, StoreError> {
-        self.change_all(filter, progress, DeadAction::Replay).await
+        self.change_all(filter, progress, OperatorAction::Replay).await
     }
 
     /// Deletes a DEAD event.
@@ -137,7 +137,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn discard(&self, event_id: &str) -> Result<Changed, StoreError> {
-        self.change(event_id, None, DeadAction::Discard).await
+        self.change(event_id, None, OperatorAction::Discard).await
     }
 
     /// As [`discard`](Self::discard), for the handler of this name alone.
@@ -145,7 +145,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn discard_for(&self, event_id: &str, handler: &str) -> Result<Changed, StoreError> {
-        self.change(event_id, Some(handler), DeadAction::Discard).await
+        self.change(event_id, Some(handler), OperatorAction::Discard).await
     }
 
     /// Replays those of the rows with these numbers that are DEAD, and no other row of their events. Returns how many.
@@ -153,7 +153,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn replay_rows(&self, seqs: &[i64]) -> Result<u64, StoreError> {
-        self.apply(DeadAction::Replay, seqs).await
+        self.apply(OperatorAction::Replay, seqs).await
     }
 
     /// Deletes those of the rows with these numbers that are DEAD, and no other row of their events. Returns how many.
@@ -161,10 +161,15 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn discard_rows(&self, seqs: &[i64]) -> Result<u64, StoreError> {
-        self.apply(DeadAction::Discard, seqs).await
+        self.apply(OperatorAction::Discard, seqs).await
     }
 
-    async fn change(&self, event_id: &str, handler: Option<&str>, action: DeadAction) -> Result<Changed, StoreError> {
+    async fn change(
+        &self,
+        event_id: &str,
+        handler: Option<&str>,
+        action: OperatorAction,
+    ) -> Result<Changed, StoreError> {
         let mut records = self.store.records(event_id).await?;
         records.retain(|record| handler.is_none_or(|handler| record.handler.as_deref() == Some(handler)));
         if records.is_empty() {
@@ -182,7 +187,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// # Errors
     /// The database's; what was deleted by then stays so.
     pub async fn discard_all(&self, filter: &DeadFilter, progress: impl FnMut(u64) + Send) -> Result<u64, StoreError> {
-        self.change_all(filter, progress, DeadAction::Discard).await
+        self.change_all(filter, progress, OperatorAction::Discard).await
     }
 
     /// Changes the rows that match at the beginning. What goes DEAD meanwhile was in no list that the caller has seen.
@@ -190,7 +195,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
         &self,
         filter: &DeadFilter,
         mut progress: impl FnMut(u64) + Send,
-        action: DeadAction,
+        action: OperatorAction,
     ) -> Result<u64, StoreError> {
         let mut total = 0;
         for seqs in self.matching(filter).await?.chunks(PAGE) {
@@ -201,11 +206,8 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     }
 
     /// Changes those of the rows that are DEAD, and returns how many were.
-    async fn apply(&self, action: DeadAction, seqs: &[i64]) -> Result<u64, StoreError> {
-        let changed = match action {
-            DeadAction::Replay => self.store.replay(seqs).await?,
-            DeadAction::Discard => self.store.discard(seqs).await?,
-        };
+    async fn apply(&self, action: OperatorAction, seqs: &[i64]) -> Result<u64, StoreError> {
+        let changed = action.apply(self.store, seqs).await?;
         self.wake_for(&changed);
         Ok(changed.len() as u64)
     }
@@ -230,12 +232,6 @@ pub enum Changed {
     NotDead,
     /// There is no such event, or no row of it for this handler.
     Unknown,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum DeadAction {
-    Replay,
-    Discard,
 }
 
 #[cfg(test)]
@@ -277,7 +273,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_dies_while_all_that_match_are_changed_is_left_alone() {
-        for action in [DeadAction::Replay, DeadAction::Discard] {
+        for action in [OperatorAction::Replay, OperatorAction::Discard] {
             let owner = Owner::new().await;
             let mut seqs = Vec::new();
             for number in 0..=PAGE {

@@ -2,6 +2,7 @@
 
 mod dead;
 mod gauge_reporter;
+mod moment;
 mod pauses;
 mod pending;
 mod purger;
@@ -9,6 +10,7 @@ mod read_point;
 
 pub use dead::{Changed, DeadEvents};
 pub(crate) use gauge_reporter::GaugeReporter;
+pub use moment::{InvalidMoment, Moment};
 pub use pauses::{PauseNote, Pauses};
 pub use pending::{PendingChange, PendingEvents};
 pub use purger::purge;

@@ -1,13 +1,11 @@
 use pillarbox_core::error::StoreError;
 use pillarbox_core::row::Status;
-use pillarbox_core::store::{FIRST_PAGE, PendingEvent, PendingFilter, PendingState, Record, Upkeep};
+use pillarbox_core::store::{FIRST_PAGE, OperatorAction, PendingEvent, PendingFilter, PendingState, Record, Upkeep};
 
 use crate::queue::Intake;
 
 /// The most events on a page.
 const MOST_LISTED: usize = 10_000;
-/// Events changed by one statement.
-const PAGE: usize = 500;
 /// The states of events that wait for a time.
 const WAITING: [PendingState; 2] = [PendingState::Delayed, PendingState::Retrying];
 
@@ -132,7 +130,7 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn retry_now(&self, event_id: &str) -> Result<PendingChange, StoreError> {
-        self.change(event_id, None, Action::RetryNow).await
+        self.change(event_id, None, OperatorAction::RetryNow).await
     }
 
     /// As [`retry_now`](Self::retry_now), for the handler of this name alone.
@@ -140,7 +138,7 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn retry_now_for(&self, event_id: &str, handler: &str) -> Result<PendingChange, StoreError> {
-        self.change(event_id, Some(handler), Action::RetryNow).await
+        self.change(event_id, Some(handler), OperatorAction::RetryNow).await
     }
 
     /// Makes all events due now that match and wait for a time when it is called, some hundreds per transaction, and returns how many. Calls
@@ -153,7 +151,7 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
         filter: &PendingFilter,
         progress: impl FnMut(u64) + Send,
     ) -> Result<u64, StoreError> {
-        self.change_all(&self.waiting(filter).await?, progress, Action::RetryNow).await
+        self.change_all(&self.waiting(filter).await?, progress, OperatorAction::RetryNow).await
     }
 
     /// Counts the events that [`retry_all_now`](Self::retry_all_now) would make due.
@@ -181,7 +179,7 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn cancel(&self, event_id: &str) -> Result<PendingChange, StoreError> {
-        self.change(event_id, None, Action::Cancel).await
+        self.change(event_id, None, OperatorAction::Cancel).await
     }
 
     /// As [`cancel`](Self::cancel), for the handler of this name alone.
@@ -189,7 +187,7 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn cancel_for(&self, event_id: &str, handler: &str) -> Result<PendingChange, StoreError> {
-        self.change(event_id, Some(handler), Action::Cancel).await
+        self.change(event_id, Some(handler), OperatorAction::Cancel).await
     }
 
     /// Cancels all events that match when it is called, some hundreds per transaction, and returns how many. Calls `progress` with the
@@ -202,7 +200,7 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
         filter: &PendingFilter,
         progress: impl FnMut(u64) + Send,
     ) -> Result<u64, StoreError> {
-        self.change_all(&self.matching(filter).await?, progress, Action::Cancel).await
+        self.change_all(&self.matching(filter).await?, progress, OperatorAction::Cancel).await
     }
 
     /// As [`retry_now`](Self::retry_now), of those of the rows with these numbers that wait, and of no other row of their events. Returns how
@@ -211,7 +209,7 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn retry_rows_now(&self, seqs: &[i64]) -> Result<u64, StoreError> {
-        self.apply(Action::RetryNow, seqs).await
+        self.apply(OperatorAction::RetryNow, seqs).await
     }
 
     /// As [`cancel`](Self::cancel), of those of the rows with these numbers that are pending, and of no other row of their events. Returns how
@@ -220,10 +218,15 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
     /// # Errors
     /// The database's.
     pub async fn cancel_rows(&self, seqs: &[i64]) -> Result<u64, StoreError> {
-        self.apply(Action::Cancel, seqs).await
+        self.apply(OperatorAction::Cancel, seqs).await
     }
 
-    async fn change(&self, event_id: &str, handler: Option<&str>, action: Action) -> Result<PendingChange, StoreError> {
+    async fn change(
+        &self,
+        event_id: &str,
+        handler: Option<&str>,
+        action: OperatorAction,
+    ) -> Result<PendingChange, StoreError> {
         let mut records = self.store.records(event_id).await?;
         records.retain(|record| handler.is_none_or(|handler| record.handler.as_deref() == Some(handler)));
         if records.is_empty() {
@@ -241,10 +244,10 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
         &self,
         seqs: &[i64],
         mut progress: impl FnMut(u64) + Send,
-        action: Action,
+        action: OperatorAction,
     ) -> Result<u64, StoreError> {
         let mut total = 0;
-        for seqs in seqs.chunks(PAGE) {
+        for seqs in seqs.chunks(OperatorAction::PAGE) {
             total += self.apply(action, seqs).await?;
             progress(total);
         }
@@ -252,11 +255,8 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
     }
 
     /// Changes those of the rows that the action is about, and returns how many were.
-    async fn apply(&self, action: Action, seqs: &[i64]) -> Result<u64, StoreError> {
-        let changed = match action {
-            Action::RetryNow => self.store.retry_now(seqs).await?,
-            Action::Cancel => self.store.cancel(seqs).await?,
-        };
+    async fn apply(&self, action: OperatorAction, seqs: &[i64]) -> Result<u64, StoreError> {
+        let changed = action.apply(self.store, seqs).await?;
         if let (Some(intake), Some(lowest)) = (self.intake, changed.iter().min()) {
             intake.intervened.notify_one();
             intake.poll_schedule.wake_for(*lowest);
@@ -276,10 +276,4 @@ pub enum PendingChange {
     Nothing,
     /// There is no such event, or no row of it for this handler.
     Unknown,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Action {
-    RetryNow,
-    Cancel,
 }

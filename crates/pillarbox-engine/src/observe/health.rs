@@ -1,6 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use pillarbox_core::store::operation::CALL_LIMIT;
 use tokio::time::Instant;
 
 use super::Loops;
@@ -11,9 +12,9 @@ use crate::observe::Role;
 /// The shortest time after which a task counts as stuck, however short the lease is.
 const SHORTEST_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The time by which a wait for the database may be longer. Stores end each call by themselves, after half a minute, so one that lasts longer
-/// is not the database's fault.
-const LONGEST_CALL: Duration = Duration::from_secs(60);
+/// The time by which a wait for the database may be longer. Stores end each call by themselves within half of it, so one that lasts longer is
+/// not the database's fault.
+const LONGEST_CALL: Duration = CALL_LIMIT.saturating_mul(2);
 
 /// A call that runs for less is not displayed.
 const WORTH_TELLING: Duration = Duration::from_secs(1);

@@ -73,7 +73,7 @@ enum State {
         reason: String,
     },
     #[serde(other)]
-    Open,
+    Delivering,
 }
 
 /// An outbox that is examined.
@@ -116,7 +116,7 @@ impl Route {
     fn pauses(self) -> Vec<RoutePause> {
         let Self { route, state, paused_targets: count, targets } = self;
         let whole = match state {
-            State::Open => None,
+            State::Delivering => None,
             State::PausedByHand { reason } => Some(RoutePause::ByHand { route: route.clone(), reason }),
             State::Paused { problem } | State::Probing { problem } => {
                 Some(RoutePause::Destination { route: route.clone(), problem })
@@ -125,7 +125,7 @@ impl Route {
         let problem = |state| match state {
             State::Paused { problem } | State::Probing { problem } => problem,
             State::PausedByHand { reason } => reason,
-            State::Open => String::new(),
+            State::Delivering => String::new(),
         };
         let some = targets.into_iter().map(|Target { target, state }| (target, problem(state))).collect();
         let some = (count > 0).then_some(RoutePause::Targets { route, count, some });
@@ -230,11 +230,11 @@ mod tests {
     fn a_status_tells_what_is_paused_and_why() -> Result<(), serde_json::Error> {
         let told = status(
             json!({"source": "shop", "ready": false, "problems": ["cannot read the table"], "database": "d", "routes": [
-                {"route": "a", "publisher": "nats", "address": "n", "state": "open"},
+                {"route": "a", "publisher": "nats", "address": "n", "state": "delivering"},
                 {"route": "b", "state": "paused", "next_probe_ms": 10, "problem": "refused"},
                 {"route": "c", "state": "probing", "problem": "late"},
                 {"route": "d", "state": "paused_by_hand", "reason": "a fair"},
-                {"route": "e", "state": "open", "paused_targets": 3, "targets": [{"target": "https://t", "state": "probing", "problem": "503"}]},
+                {"route": "e", "state": "delivering", "paused_targets": 3, "targets": [{"target": "https://t", "state": "probing", "problem": "503"}]},
                 {"route": "f", "state": "of a later release"},
             ]}),
         )?;

@@ -194,7 +194,7 @@ impl Deliverer {
                 routes: format!("`{}`", status.route),
                 source: PublishError::unavailable(problem),
             }),
-            RouteState::Open | RouteState::PausedByHand { .. } => None,
+            RouteState::Delivering | RouteState::PausedByHand { .. } => None,
         })
     }
 

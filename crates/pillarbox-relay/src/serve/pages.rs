@@ -1,7 +1,7 @@
 use axum::Json;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
-use pillarbox_axum::Paused;
+use axum::response::Response;
+use pillarbox_axum::{Paused, fresh};
 use pillarbox_routes::RouteStatus;
 use serde::Serialize;
 
@@ -50,7 +50,7 @@ pub(super) fn status(Report { configuration, sources }: Report) -> Response {
     };
     let started = sources.is_some();
     let sources = sources.unwrap_or_default().into_iter().map(source).collect();
-    Json(Status { started, configuration, sources }).into_response()
+    fresh(Json(Status { started, configuration, sources }))
 }
 
 /// The question of a probe.
@@ -64,12 +64,12 @@ pub(super) enum Probe {
 pub(super) fn probe(probe: Probe, reports: Option<&[SourceReport]>) -> Response {
     let status = |is_well: bool| if is_well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let Some(reports) = reports else {
-        return (status(matches!(probe, Probe::Live)), "starting\n").into_response();
+        return fresh((status(matches!(probe, Probe::Live)), "starting\n"));
     };
     let is_well = |report: &SourceReport| match probe {
         Probe::Live => report.health.is_alive(),
         Probe::Ready => report.health.is_ready(),
     };
     let lines: String = reports.iter().map(|report| format!("{}: {}\n", report.name, report.health)).collect();
-    (status(reports.iter().all(is_well)), lines).into_response()
+    fresh((status(reports.iter().all(is_well)), lines))
 }

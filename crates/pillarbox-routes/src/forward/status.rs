@@ -61,7 +61,7 @@ impl RouteStatus {
                 RouteState::PausedByHand { reason: reason.to_string(), problem }
             }
             (None, Some((until, problem))) => RouteState::paused(until, now, &problem),
-            (None, None) => RouteState::Open,
+            (None, None) => RouteState::Delivering,
         };
         let (paused_targets, targets) = sink.map(|sink| targets(sink, now)).unwrap_or_default();
         Self {
@@ -90,20 +90,20 @@ fn targets(sink: &Sink, now: Instant) -> (usize, Vec<TargetStatus>) {
     (count, shown.collect())
 }
 
-/// The state of a route: open or paused, of itself or by an operator.
+/// The state of a route: it delivers, or is paused, of itself or by an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(into = "Shown")]
 pub enum RouteState {
-    /// It does.
-    Open,
-    /// It does not, until the destination takes something again.
+    /// It sends the events that it takes.
+    Delivering,
+    /// It sends nothing until the destination takes something again.
     Paused {
         /// Until it is tried out again; `None` once the pause is over: the next event tries it out, or a check, or does so now.
         next_probe: Option<Duration>,
         /// The last problem of the destination.
         problem: String,
     },
-    /// It does not, until an operator [resumes](super::Forwarder::resume) it.
+    /// It sends nothing until an operator [resumes](super::Forwarder::resume) it.
     PausedByHand {
         /// The reason that was given.
         reason: String,
@@ -123,7 +123,7 @@ impl RouteState {
 #[derive(Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 enum Shown {
-    Open,
+    Delivering,
     Paused {
         next_probe_ms: u64,
         problem: String,
@@ -141,7 +141,7 @@ enum Shown {
 impl From<RouteState> for Shown {
     fn from(state: RouteState) -> Self {
         match state {
-            RouteState::Open => Self::Open,
+            RouteState::Delivering => Self::Delivering,
             RouteState::Paused { next_probe: Some(pause), problem } => {
                 Self::Paused { next_probe_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX), problem }
             }

@@ -75,7 +75,7 @@ async fn a_route_that_is_paused_by_hand_sends_nothing_until_it_is_resumed() {
 
         assert!(forwarder.resume("one") && !forwarder.resume("one"));
         until(|| one.calls().iter().map(Vec::len).sum::<usize>() == 3).await;
-        assert_eq!(state(&forwarder, 0), RouteState::Open);
+        assert_eq!(state(&forwarder, 0), RouteState::Delivering);
     };
     watched(&forwarder, work).await;
     outbox.shutdown().await;
@@ -100,7 +100,7 @@ async fn what_was_away_before_is_tried_out_once_it_is_resumed() {
         assert!(matches!(state(&forwarder, 0), RouteState::PausedByHand { .. }), "nothing tries it out");
         assert!(forwarder.resume("ill"));
         assert!(matches!(state(&forwarder, 0), RouteState::Paused { .. }), "its destination was away");
-        until(|| state(&forwarder, 0) == RouteState::Open).await;
+        until(|| state(&forwarder, 0) == RouteState::Delivering).await;
     };
     watched(&forwarder, work).await;
 }
@@ -124,7 +124,7 @@ async fn a_route_that_is_paused_by_hand_stays_so_when_it_is_configured_anew() {
         let second = Routes::new().route(to(&one, "one", "after")).route(to(&other, "new", "after"));
         forwarder.replace(second, |_| false).expect("valid");
         assert_eq!(state(&forwarder, 0), RouteState::PausedByHand { reason: "by anna".to_owned(), problem: None });
-        assert_eq!(state(&forwarder, 1), RouteState::Open, "it has another name");
+        assert_eq!(state(&forwarder, 1), RouteState::Delivering, "it has another name");
         write(&store, &["new"]).await;
         until(|| other.calls().len() == 1).await;
         sleep(Duration::from_secs(60)).await;

@@ -65,7 +65,7 @@ async fn what_is_unavailable_while_others_are_taken_is_put_off_for_longer_each_t
         assert!(delays.iter().all(|delay| *delay >= pause / 2 && *delay <= max_pause), "{delays:?}");
         assert!(delays.len() < 30, "{} calls in two minutes", delays.len());
         assert!(delays.last().is_some_and(|delay| *delay >= max_pause / 2), "{delays:?}");
-        assert_eq!(forwarder.status()[0].state, RouteState::Open);
+        assert_eq!(forwarder.status()[0].state, RouteState::Delivering);
     }
 }
 
@@ -99,7 +99,7 @@ async fn a_destination_that_asks_for_a_pause_is_left_alone_though_it_has_taken_s
         }
         publisher.answer(Answer::Confirm);
         assert_eq!(put_off(&forwarder.handle(vec![event("ill")]).await[0]), None);
-        assert_eq!(forwarder.status()[0].state, RouteState::Open);
+        assert_eq!(forwarder.status()[0].state, RouteState::Delivering);
     }
 }
 
@@ -119,7 +119,7 @@ async fn a_target_that_asks_for_a_pause_is_left_alone_though_it_has_taken_some()
     let answers = forwarder.handle(vec![event("ill"), event("well")]).await;
     assert!(put_off(&answers[0]).is_some() && put_off(&answers[1]).is_none(), "{answers:?}");
     assert_eq!(publisher.calls().len(), 2);
-    assert_eq!((forwarder.status()[0].paused_targets, &forwarder.status()[0].state), (1, &RouteState::Open));
+    assert_eq!((forwarder.status()[0].paused_targets, &forwarder.status()[0].state), (1, &RouteState::Delivering));
 }
 
 /// More targets than a route remembers fail again and again. None of them is new, so the others go on.
@@ -149,7 +149,7 @@ async fn more_failing_targets_than_are_remembered_do_not_pause_the_route() {
                 "{answers:?}"
             );
         }
-        assert_eq!(forwarder.status()[0].state, RouteState::Open);
+        assert_eq!(forwarder.status()[0].state, RouteState::Delivering);
         assert_eq!(put_off(&forwarder.handle(vec![event("well")]).await[0]), None, "it goes on");
     }
     // One that has no place stays away for longer each time as well.

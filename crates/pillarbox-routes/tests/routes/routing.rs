@@ -439,7 +439,7 @@ async fn a_destination_in_trouble_stays_alone_and_costs_no_attempt() {
     outbox.shutdown().await;
     assert_eq!((ill.published().len(), well.published().len()), (3000, 100), "each once");
     assert!(store.inspect().rows().iter().all(|row| row.status == Status::Done && row.attempts == 0));
-    assert!(forwarder.status().iter().all(|status| status.state == RouteState::Open));
+    assert!(forwarder.status().iter().all(|status| status.state == RouteState::Delivering));
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ fn states(forwarder: &Forwarder) -> [RouteState; 2] {
 }
 
 fn problem(way: &RouteState) -> &str {
-    let RouteState::Paused { problem, .. } = way else { panic!("it is open") };
+    let RouteState::Paused { problem, .. } = way else { panic!("it delivers") };
     problem
 }
 
@@ -60,8 +60,8 @@ async fn who_does_not_answer_in_time_begins_paused_and_holds_up_nobody() {
     let began = Instant::now();
     forwarder.begin(PATIENCE).await.expect("nobody refuses anything");
     assert_eq!(began.elapsed(), PATIENCE);
-    let [open, paused] = states(&forwarder);
-    assert_eq!((open, problem(&paused)), (RouteState::Open, "it has not answered within 2s"));
+    let [delivering, paused] = states(&forwarder);
+    assert_eq!((delivering, problem(&paused)), (RouteState::Delivering, "it has not answered within 2s"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,7 +77,7 @@ async fn who_answers_in_time_is_waited_for_no_longer() {
     let (begun, ()) = tokio::join!(forwarder.begin(PATIENCE), comes_back);
     begun.expect("it is there");
     assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
-    assert_eq!(states(&forwarder), [RouteState::Open, RouteState::Open]);
+    assert_eq!(states(&forwarder), [RouteState::Delivering, RouteState::Delivering]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +108,7 @@ async fn without_an_event_a_paused_route_is_tried_out_by_a_check() {
     until(&forwarder, |way| problem(way) == "there is no target `there`; make it").await;
     until(&forwarder, is_over).await;
     ill.only_targets(["there"]);
-    until(&forwarder, |way| *way == RouteState::Open).await;
+    until(&forwarder, |way| *way == RouteState::Delivering).await;
     assert!(ill.calls().is_empty(), "nothing was sent");
 
     // An answer is no proof: the pauses go on where they were.
@@ -205,8 +205,8 @@ async fn a_target_that_depends_on_the_event_is_asked_for_by_its_beginning() {
     until(&forwarder, |way| matches!(way, RouteState::Paused { .. })).await;
     outbox.shutdown().await;
 
-    let opens = until(&forwarder, |way| *way == RouteState::Open);
+    let opens = until(&forwarder, |way| *way == RouteState::Delivering);
     assert!(timeout(Duration::from_secs(200), opens).await.is_err(), "nobody answers: {:?}", forwarder.status());
     servers.is_there.store(true, Ordering::Relaxed);
-    until(&forwarder, |way| *way == RouteState::Open).await;
+    until(&forwarder, |way| *way == RouteState::Delivering).await;
 }

@@ -81,7 +81,7 @@ async fn one_is_busy_in(outbox: impl AsyncFnOnce(MemoryStore, &Forwarder) -> Out
     write(&store, vec![event("well", "other")]).await;
     timeout(LONG, publisher.wait_for_published(101)).await.expect("another key goes on");
     let status = status(&forwarder);
-    assert_eq!((&status.state, status.paused_targets), (&RouteState::Open, 1), "{status:?}");
+    assert_eq!((&status.state, status.paused_targets), (&RouteState::Delivering, 1), "{status:?}");
     let RouteState::Paused { next_probe: Some(pause), problem } = &status.targets[0].state else {
         panic!("{status:?}")
     };
@@ -238,7 +238,7 @@ async fn one_new_target_after_the_other_that_fails_pauses_the_route() {
     let outbox =
         outbox.handler(on_batch(Events::Others, 1, forwarder.clone()).for_any_name()).start().await.expect("starts");
     let paused = async {
-        while status(&forwarder).state == RouteState::Open {
+        while status(&forwarder).state == RouteState::Delivering {
             sleep(Duration::from_millis(2)).await;
         }
     };
@@ -266,7 +266,7 @@ async fn routes_are_replaced_while_events_are_passed_on() {
         .handler(on_batch(Events::Others, 16, forwarder.clone()).for_any_name());
     let outbox = outbox.start().await.expect("starts");
     done(&store, 1).await;
-    while forwarder.status()[0].state == RouteState::Open {
+    while forwarder.status()[0].state == RouteState::Delivering {
         sleep(Duration::from_millis(2)).await;
     }
 

@@ -4,7 +4,7 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, GLOBAL_AGGREGATE};
 use pillarbox_core::row::{Change, Status};
-use pillarbox_core::store::{CANCELLED, EventFilter, EventPage, ListedEvent, Store};
+use pillarbox_core::store::{CANCELLED, EventFilter, EventPage, Store};
 
 use crate::Harness;
 use crate::events::{HOUR, events, settle_all};
@@ -61,8 +61,9 @@ pub(in crate::conformance) async fn recent_reads_no_more_rows_than_asked_and_say
 pub(in crate::conformance) async fn recent_tells_how_an_event_stands<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, history) = (db.store(), History::write(db).await?);
     let page = store.recent(&EventFilter::new(), None, 100).await?;
-    let states: Vec<String> = page.events.iter().rev().map(ListedEvent::status_name).collect();
-    assert_eq!(states, ["NEW", "NEW", "DONE", "RETRY", "DEAD", "CANCELLED", "NEW", "DONE"]);
+    let now = store.now().await?;
+    let states: Vec<&str> = page.events.iter().rev().map(|event| event.state(now).name()).collect();
+    assert_eq!(states, ["new", "delayed", "done", "retrying", "dead", "cancelled", "new", "done"]);
     for event in &page.events {
         let record = store.record(event.seq).await?.ok_or("the row is there")?;
         assert_eq!(
@@ -78,7 +79,7 @@ pub(in crate::conformance) async fn recent_tells_how_an_event_stands<H: Harness>
             (&record.handler, record.attempts, &record.last_error)
         );
         assert_eq!((event.created_at, event.done_at), (record.created_at, record.done_at));
-        assert_eq!(event.status_name(), record.status_name());
+        assert_eq!(event.state(now), record.state(now));
     }
     let due: Vec<bool> = page.events.iter().rev().map(|event| event.due_at.is_some()).collect();
     assert_eq!(due, [false, true, false, true, false, false, false, false], "those that wait for a time");

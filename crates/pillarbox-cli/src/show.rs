@@ -1,10 +1,12 @@
+//! Everything that the table holds about an event.
+
 use std::process::ExitCode;
 
 use pillarbox::event::Timestamp;
-use pillarbox::maintain::{DeadEvents, FailedAttempt, Pauses, Record, Status};
+use pillarbox::maintain::{DeadEvents, EventState, FailedAttempt, Pauses, Record};
 use serde::Serialize;
 
-use crate::args::Target;
+use crate::args::ShowArgs;
 use crate::failure::Failure;
 use crate::pause;
 use crate::payload::{PayloadJson, base64, content_type};
@@ -12,14 +14,11 @@ use crate::store;
 use pillarbox_program::report::{self, or_dash, plain};
 
 /// Shows all that the table holds about one event, or about it and one handler, whatever its state.
-pub(crate) async fn run(
-    target: &Target,
-    event_id: Option<&str>,
-    seq: Option<i64>,
-    handler: Option<&str>,
-) -> Result<ExitCode, Failure> {
-    let event_id = event_id.unwrap_or_default();
+pub(crate) async fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
+    let ShowArgs { target, event_id, seq, handler } = args;
+    let (event_id, handler, seq) = (event_id.as_deref().unwrap_or_default(), handler.as_deref(), *seq);
     let read = store::on(target, async |store| {
+        let now = store.now().await?;
         let mut records: Vec<Record> = match seq {
             Some(seq) => store.record(seq).await?.into_iter().collect(),
             None => DeadEvents::of(store).show(event_id).await?,
@@ -37,28 +36,30 @@ pub(crate) async fn run(
         let mut heads = Vec::with_capacity(records.len());
         for record in &records {
             let failed = store.head_of(record.seq).await?;
-            let paused = if is_pending(record) { Pauses::of(store).before(record).await? } else { None };
+            let paused = if record.state(now).is_pending() { Pauses::of(store).before(record).await? } else { None };
             // The first of them is what it waits for first.
             heads.push(match failed.into_iter().chain(paused).min() {
                 Some(head) => store.record(head).await?.map(|record| (record, Some(head) == paused)),
                 None => None,
             });
         }
-        Ok((records.into_iter().zip(heads).collect::<Vec<_>>(), store.pauses().await?))
+        Ok((records.into_iter().zip(heads).collect::<Vec<_>>(), store.pauses().await?, now))
     });
-    let (records, pauses) = read.await?;
+    let (records, pauses, now) = read.await?;
     // One after the other: an event has a row for each of its handlers, if they have names.
     for (index, (record, head)) in records.iter().enumerate() {
         let gap = if index > 0 { "\n" } else { "" };
-        let paused = if is_pending(record) {
+        let state = record.state(now);
+        let paused = if state.is_pending() {
             pause::holding(&pauses, &record.event_type, record.handler.as_deref())
         } else {
             None
         };
         let waits_behind = head.as_ref().map(|(head, _)| head.seq);
-        let json = Json { paused: paused.as_deref(), waits_behind, ..Json::from(record) };
-        let waits = paused.clone().into_iter().chain(head.as_ref().map(|(head, is_paused)| behind(head, *is_paused)));
-        report::print_either(target.json, &json, || format!("{gap}{}", text(record, waits)))?;
+        let json = Json { paused: paused.as_deref(), waits_behind, ..Json::new(record, state) };
+        let behind = head.as_ref().map(|(head, is_paused)| behind(head, head.state(now), *is_paused));
+        let waits = paused.clone().into_iter().chain(behind);
+        report::print_either(target.json, &json, || format!("{gap}{}", text(record, state, waits)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -79,7 +80,9 @@ struct Json<'a> {
     payload: PayloadJson<'a>,
     content_type: Option<&'a str>,
     headers: Option<&'a str>,
-    status: String,
+    state: &'static str,
+    /// The column, as stored.
+    status: i16,
     attempts: i32,
     replays: i32,
     available_at: Option<String>,
@@ -97,14 +100,10 @@ struct Json<'a> {
 }
 
 /// The event that another of its key waits behind, in words.
-fn behind(head: &Record, is_paused: bool) -> String {
+fn behind(head: &Record, state: EventState, is_paused: bool) -> String {
     let Record { seq, event_id, .. } = head;
-    let (status, id) = (if is_paused { "paused".to_owned() } else { head.status_name() }, plain(event_id));
-    format!("in mode partitioned, row {seq} of its key, event {id}, which is {status}")
-}
-
-fn is_pending(record: &Record) -> bool {
-    [Status::New, Status::Retry].iter().any(|pending| pending.code() == record.status)
+    let (state, id) = (if is_paused { "paused" } else { state.name() }, plain(event_id));
+    format!("in mode partitioned, row {seq} of its key, event {id}, which is {state}")
 }
 
 /// A failed attempt.
@@ -122,8 +121,8 @@ impl<'a> From<&'a FailedAttempt> for FailureJson<'a> {
     }
 }
 
-impl<'a> From<&'a Record> for Json<'a> {
-    fn from(record: &'a Record) -> Self {
+impl<'a> Json<'a> {
+    fn new(record: &'a Record, state: EventState) -> Self {
         Self {
             seq: record.seq,
             event_id: &record.event_id,
@@ -137,7 +136,8 @@ impl<'a> From<&'a Record> for Json<'a> {
             payload: record.payload.as_ref().into(),
             content_type: record.payload.as_ref().and_then(content_type),
             headers: record.headers.as_deref(),
-            status: record.status_name(),
+            state: state.name(),
+            status: record.status,
             attempts: record.attempts,
             replays: record.replays,
             available_at: record.available_at.map(|time| time.to_string()),
@@ -154,7 +154,7 @@ impl<'a> From<&'a Record> for Json<'a> {
     }
 }
 
-fn text(record: &Record, waits: impl Iterator<Item = String>) -> String {
+fn text(record: &Record, state: EventState, waits: impl Iterator<Item = String>) -> String {
     let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
     let payload = record.payload.as_ref();
     let kind = payload.map(|payload| payload.content_type()).filter(|kind| !kind.is_empty());
@@ -170,7 +170,8 @@ fn text(record: &Record, waits: impl Iterator<Item = String>) -> String {
         ("key", or_dash(record.ordering_key.as_deref())),
         ("unique key", or_dash(record.unique_key.as_deref())),
         ("handler", or_dash(record.handler.as_deref())),
-        ("status", record.status_name()),
+        ("state", state.name().to_owned()),
+        ("status", record.status.to_string()),
         ("attempts", record.attempts.to_string()),
         ("replays", record.replays.to_string()),
         ("created", record.created_at.to_string()),
