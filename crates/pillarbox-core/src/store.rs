@@ -617,10 +617,12 @@ pub enum Heads {
 /// The highest visible `seq`, and the transactions that may still commit rows at or below it: the answer of [`Store::writers`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Writers {
-    /// The highest `seq` that is visible; zero for an empty table.
+    /// The highest `seq` that is visible; zero for an empty table. The last number that was given, where that is lower, as in a table that was
+    /// copied: what is written next stands above it.
     pub highest: i64,
     /// The transactions that may still commit rows at or below it, or at or below one that was the highest before rows were deleted, each by
-    /// one name or several, none of which is another's while it is remembered; `None` where the database does not tell.
+    /// one name or several, none of which is another's while it is remembered; `None` where the database does not tell, and where numbers do
+    /// not ascend.
     pub open: Option<Vec<String>>,
     /// Those of `open` that are names of prepared transactions, which may have gone by another name before they were prepared.
     pub prepared: Vec<String>,

@@ -274,19 +274,17 @@ pub trait Harness: Sized + Send + Sync + 'static {
         async move { self.execute(&sql).await }
     }
 
+    /// Empties the table and has its numbers begin anew, as `TRUNCATE` does.
+    fn empty(&self) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let sql = emptying(self);
+        async move { self.execute(&sql).await }
+    }
+
     /// Goes back to when the table was empty and the nodes had just joined, as a database does that is restored from a backup
     /// under them: the rows are lost, their numbers are given again, and the leases end earlier than their nodes know.
     fn go_back(&self) -> impl Future<Output = Result<(), BoxError>> + Send {
-        let (event, node, soon) = (self.table("event"), self.table("node"), Self::sql_time(2));
-        let dialect = self.store().info().dialect;
-        let first = if dialect == Dialect::POSTGRES {
-            format!("ALTER TABLE {event} ALTER COLUMN seq RESTART WITH 1")
-        } else if dialect == Dialect::MYSQL {
-            format!("ALTER TABLE {event} AUTO_INCREMENT = 1")
-        } else {
-            format!("DELETE FROM sqlite_sequence WHERE name = '{}'", event.trim_matches('"'))
-        };
-        let sql = format!("DELETE FROM {event}; UPDATE {node} SET expires_at = {soon}; {first}");
+        let (node, soon) = (self.table("node"), Self::sql_time(2));
+        let sql = format!("{}; UPDATE {node} SET expires_at = {soon}", emptying(self));
         async move { self.execute(&sql).await }
     }
 
@@ -393,6 +391,20 @@ pub struct Columns {
     pub ended: bool,
     pub last_error: Option<String>,
     pub locked_by: Option<String>,
+}
+
+/// SQL that deletes all rows and has their numbers begin anew.
+fn emptying<H: Harness>(harness: &H) -> String {
+    let event = harness.table("event");
+    let dialect = harness.store().info().dialect;
+    let first = if dialect == Dialect::POSTGRES {
+        format!("ALTER TABLE {event} ALTER COLUMN seq RESTART WITH 1")
+    } else if dialect == Dialect::MYSQL {
+        format!("ALTER TABLE {event} AUTO_INCREMENT = 1")
+    } else {
+        format!("DELETE FROM sqlite_sequence WHERE name = '{}'", event.trim_matches('"'))
+    };
+    format!("DELETE FROM {event}; {first}")
 }
 
 /// The columns as text, in the order in which [`Columns::parse`] takes them.

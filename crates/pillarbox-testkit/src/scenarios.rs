@@ -302,6 +302,7 @@ scenarios! {
         a_slow_key_and_a_failing_key_delay_nobody_else,
         a_delayed_event_holds_nobody_up,
         rows_of_other_programs_are_delivered,
+        events_are_found_after_the_table_was_emptied needs sql,
         a_writer_whose_clock_is_ahead_is_not_overtaken needs sql,
         a_late_commit_of_another_key_is_delivered needs concurrent_writers,
         a_late_commit_is_not_overtaken_by_what_was_written_after_it needs concurrent_writers,

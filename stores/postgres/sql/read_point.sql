@@ -1,5 +1,4 @@
--- What is known of the read point; see migrations/0010_read_point.sql. Numbers that sessions take in advance come in no order, so with
--- them no point can be proven. Beside nodes of the release before, which put rows below the point that were delayed, it is checked often.
+-- What is known of the read point; see migrations/0010_read_point.sql. Where numbers come in no order, no point can be proven. Beside nodes of the release before, which put rows below the point that were delayed, it is checked often.
 WITH numbers AS MATERIALIZED (SELECT {sequence} AS "sequence", pg_relation_filenode({sequence})::bigint AS "file")
 SELECT "read_point", "read_point_state", "interventions",
     coalesce("read_point_interventions" = "interventions", false) AS "heard_of_all",
@@ -8,5 +7,5 @@ SELECT "read_point", "read_point_state", "interventions",
     NOT coalesce("read_point_checked_at" BETWEEN now() - CASE WHEN to_regclass('{of_schema}{ready_index}') IS NULL
         THEN interval '1 hour' ELSE interval '15 seconds' END AND now(), false) AS "is_to_be_checked",
     "sequence", "file",
-    coalesce((SELECT "seqcache" = 1 FROM pg_sequence WHERE "seqrelid" = "sequence"), false) AS "numbers_are_in_order"
+    {numbers_are_in_order} AS "numbers_are_in_order"
 FROM {partition} CROSS JOIN numbers WHERE "partition" = 0

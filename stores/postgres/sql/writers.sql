@@ -5,9 +5,15 @@
 -- was prepared (before 14.1, 13.5 and 12.9 as soon as it is prepared); and its id, which it has once it has written and keeps. One
 -- may be seen by its virtual name alone, while a trigger runs before its first row, and go by another when it is seen again. So
 -- prepared ones, which no process runs, are named apart as well.
-WITH held AS MATERIALIZED (
+-- After a copy or an upgrade by logical replication the sequence may stand below rows that are there: then the table is complete up to no more
+-- than its last number. No snapshot holds it, so it is read before the locks: until "numbers" is known, no lock is read.
+WITH named AS MATERIALIZED (
+    SELECT {sequence} AS "sequence"
+), numbers AS MATERIALIZED (
+    SELECT {numbers_are_in_order} AS "are_in_order", {last_number} AS "last" FROM named
+), held AS MATERIALIZED (
     SELECT "locktype", "virtualtransaction", "transactionid", "pid" FROM pg_locks
-    WHERE "granted" AND ("locktype" = 'transactionid'
+    WHERE (SELECT count(*) FROM numbers) = 1 AND "granted" AND ("locktype" = 'transactionid'
         OR "locktype" = 'relation' AND "relation" = '{event}'::regclass AND "mode" = 'RowExclusiveLock'
             AND "database" = (SELECT "oid" FROM pg_database WHERE "datname" = current_database()))
 ), writer AS (
@@ -18,6 +24,8 @@ WITH held AS MATERIALIZED (
     SELECT "transactionid"::text, "prepared" FROM held JOIN writer USING ("virtualtransaction")
     WHERE "locktype" = 'transactionid'
 )
-SELECT coalesce((SELECT "seq" FROM {event} ORDER BY "seq" DESC LIMIT 1), 0) AS "highest",
+SELECT least(coalesce((SELECT "seq" FROM {event} ORDER BY "seq" DESC LIMIT 1), 0), (SELECT "last" FROM numbers)) AS "highest",
     ARRAY(SELECT "name" FROM name) AS "open",
-    ARRAY(SELECT "name" FROM name WHERE "prepared") AS "prepared"
+    ARRAY(SELECT "name" FROM name WHERE "prepared") AS "prepared",
+    (SELECT "are_in_order" FROM numbers) AS "are_in_order",
+    (SELECT "last" FROM numbers) AS "last"

@@ -44,21 +44,27 @@ pub(crate) async fn promote_due(store: &Inner, rows: &[RowId]) -> Result<(), Fai
     Ok(())
 }
 
-/// The highest `seq` of the table, and the transactions that may still commit rows below.
+/// The highest `seq` of the table, or the last number that was given if that is lower, and the transactions that may still commit rows below.
+/// Where numbers come in no order, no transactions are named, since they prove nothing.
 pub(crate) async fn writers(store: &Inner) -> Result<Writers, Failure> {
     let session = store.sessions.session().await?;
     let rows = session.query(&store.sql.writers, &[]).await?;
     session.finish();
-    Ok(decode(rows.first().ok_or_else(no_row)?)?)
+    Ok(decode(rows.first().ok_or_else(no_row)?)?.0)
 }
 
-/// The same within a transaction.
-pub(crate) async fn writers_of(store: &Inner, transaction: &Transaction<'_>) -> Result<Writers, Failure> {
+/// The same within a transaction, with the last number that was given; `None` if the user may not know it.
+pub(crate) async fn writers_of(
+    store: &Inner,
+    transaction: &Transaction<'_>,
+) -> Result<(Writers, Option<i64>), Failure> {
     Ok(decode(&transaction.query_typed_one(&store.sql.writers, &[]).await?)?)
 }
 
-fn decode(row: &Row) -> Result<Writers, Error> {
-    Ok(Writers { highest: row.try_get(0)?, open: Some(row.try_get(1)?), prepared: row.try_get(2)? })
+fn decode(row: &Row) -> Result<(Writers, Option<i64>), Error> {
+    let are_in_order: bool = row.try_get(3)?;
+    let open = are_in_order.then(|| row.try_get(1)).transpose()?;
+    Ok((Writers { highest: row.try_get(0)?, open, prepared: row.try_get(2)? }, row.try_get(4)?))
 }
 
 /// The database's time.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use deadpool_postgres::Transaction;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::store::Proof;
+use pillarbox_core::store::{Proof, Writers};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_postgres::types::{Oid, Type};
@@ -51,6 +51,13 @@ struct State {
     check: Option<Check>,
     /// Another number for each state, so that who has seen an earlier one changes nothing.
     turn: u64,
+    /// The last number that the sequence had given, when somebody looked who may know it.
+    #[serde(default)]
+    last: Option<i64>,
+    /// The number of interventions when a check found a row that none of them explains, by a user who may not know the last number. Until there
+    /// are more the point is not raised.
+    #[serde(default)]
+    in_doubt: Option<i64>,
 }
 
 /// A check that no row below the point waits for its first attempt: only what nobody should do puts one there.
@@ -112,30 +119,49 @@ async fn raise_in(store: &Inner, session: &mut Session, pace: Pace, again: bool)
     if was_moved_just_now && !again {
         return Ok(Raised { done: false, goes_on: false, is_far: false });
     }
-    if !row.try_get(9)? {
-        tracing::debug!(table = %store.table, "the numbers of the table are cached by sessions, so it is read from its beginning");
-        return Ok(Raised { done: true, goes_on: false, is_far: false });
-    }
     // What was known of other numbers means nothing.
     let known = before.as_deref().filter(|_| of_these_numbers);
     let mut state: State = known.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let point = point.filter(|_| of_these_numbers);
-    state.complete = Proof::advance(&mut state.next, writers_of(store, &transaction).await?).max(state.complete);
+    let mut point = point.filter(|_| of_these_numbers);
+    let kept = Kept { before, interventions, sequence, file };
+    if !row.try_get(9)? {
+        tracing::debug!(table = %store.table, "the numbers of the table come in no order, so it is read from its beginning");
+        let done = point.is_none() || kept.change(store, &transaction, None, state.forgotten(), false).await?;
+        transaction.commit().await?;
+        return Ok(Raised { done, goes_on: false, is_far: false });
+    }
+    let (writers, last) = writers_of(store, &transaction).await?;
+    let was_set_back = state.is_above(point, last);
+    if was_set_back {
+        (state, point) = (state.forgotten(), None);
+    }
+    state.learn(writers, last, interventions);
 
     let (mut found, mut checked) = (point, false);
     if let Some(point) = point
         && (!heard_of_all || is_to_be_checked || state.check.is_some())
     {
-        found = Some(check(store, &transaction, pace, &mut state, point, interventions).await?);
+        let proven = check(store, &transaction, pace, &mut state, point, interventions).await?;
+        if proven < point && heard_of_all && last.is_none() {
+            state.in_doubt = Some(interventions);
+            tracing::warn!(
+                table = %store.table, seq = proven + 1,
+                "an event waited below the read point, which is not raised any more: its row was changed by hand, or numbers are given below \
+                 rows that are there. Set the sequence of `seq` to the highest `seq`, and let this user see it by `GRANT SELECT ON SEQUENCE`; see \
+                 docs/sql-contract.md"
+            );
+        }
+        found = Some(proven);
         checked = state.check.is_none();
     }
     let (mut goes_on, mut is_far) = (state.check.is_some(), false);
-    if let Some(complete) = state.complete {
+    if let Some(complete) = state.complete.filter(|_| state.in_doubt.is_none()) {
         let above = match found {
             Some(point) => point,
             None => {
                 checked = true;
-                below_the_lowest(store, &transaction).await?.unwrap_or(complete)
+                // All rows may stand above: those of an open transaction, and those that were copied with numbers still to be given.
+                below_the_lowest(store, &transaction).await?.map_or(complete, |below| below.min(complete))
             }
         };
         let (up_to, waits) = waiting(store, &transaction, pace, above, complete).await?;
@@ -147,25 +173,69 @@ async fn raise_in(store: &Inner, session: &mut Session, pace: Pace, again: bool)
         is_far = waits.is_none() && complete.saturating_sub(up_to) > pace.far;
     }
     let mut done = true;
-    if found != point || checked || before != Some(state.text()?) {
-        state.turn += 1;
-        let after = state.text()?;
-        let params = [
-            (&found as _, Type::INT8),
-            (&after as _, Type::TEXT),
-            (&before as _, Type::TEXT),
-            (&interventions as _, Type::INT8),
-            (&sequence as _, Type::OID),
-            (&file as _, Type::INT8),
-            (&checked as _, Type::BOOL),
-        ];
-        done = !transaction.query_typed(&store.sql.read_point_raise, &params).await?.is_empty();
+    if was_set_back || found != point || checked || kept.before != Some(state.text()?) {
+        done = kept.change(store, &transaction, found, state, checked).await?;
     }
     transaction.commit().await?;
     Ok(Raised { done, goes_on: done && goes_on, is_far })
 }
 
+/// The row as it was read.
+struct Kept {
+    before: Option<String>,
+    interventions: i64,
+    sequence: Option<Oid>,
+    file: Option<i64>,
+}
+
+impl Kept {
+    /// Puts a point and its state in the place of what was read, with the interventions and the time if the point was `checked`. False if
+    /// somebody else was first.
+    async fn change(
+        &self,
+        store: &Inner,
+        transaction: &Transaction<'_>,
+        point: Option<i64>,
+        mut state: State,
+        checked: bool,
+    ) -> Result<bool, Failure> {
+        state.turn += 1;
+        let after = state.text()?;
+        let params = [
+            (&point as _, Type::INT8),
+            (&after as _, Type::TEXT),
+            (&self.before as _, Type::TEXT),
+            (&self.interventions as _, Type::INT8),
+            (&self.sequence as _, Type::OID),
+            (&self.file as _, Type::INT8),
+            (&checked as _, Type::BOOL),
+        ];
+        Ok(!transaction.query_typed(&store.sql.read_point_raise, &params).await?.is_empty())
+    }
+}
+
 impl State {
+    /// True if the sequence stands below what is known of its numbers: it was set back, and gives them again.
+    fn is_above(&self, point: Option<i64>, last: Option<i64>) -> bool {
+        last.is_some() && self.last.max(self.complete).max(point) > last
+    }
+
+    /// The state of numbers of which nothing is known.
+    fn forgotten(&self) -> Self {
+        Self { turn: self.turn, ..Self::default() }
+    }
+
+    /// Takes in a look at the writers and the last number that was given.
+    fn learn(&mut self, writers: Writers, last: Option<i64>, interventions: i64) {
+        if self.last.is_none() && last.is_some() {
+            // It may have been begun above that number.
+            self.next = None;
+        }
+        self.last = last.or(self.last);
+        self.in_doubt = self.in_doubt.filter(|at| last.is_none() && *at == interventions);
+        self.complete = Proof::advance(&mut self.next, writers).max(self.complete);
+    }
+
     fn text(&self) -> Result<String, Failure> {
         let text = serde_json::to_string(self);
         text.map_err(|error| Failure::Refused(StoreErrorKind::Unexpected, error.to_string()))

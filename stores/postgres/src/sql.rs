@@ -273,6 +273,13 @@ const READ_POINT: &str = r#"coalesce((SELECT "read_point" FROM {partition} WHERE
     AND "read_point_interventions" = "interventions"), -9223372036854775808)"#;
 /// The sequence of the numbers.
 const SEQUENCE: &str = "pg_get_serial_sequence('{event}', 'seq')::regclass::oid";
+/// True if the `"sequence"` gives ascending numbers, each to the next row that is written, and all rows are written on this server. The rows of a
+/// subscription come in the order of another server's commits, and nothing here tells of that server's open transactions.
+const NUMBERS_ARE_IN_ORDER: &str = r#"coalesce((SELECT "seqcache" = 1 AND "seqincrement" > 0 FROM pg_sequence WHERE "seqrelid" = "sequence"), false)
+    AND NOT EXISTS (SELECT FROM pg_subscription_rel WHERE "srrelid" = '{event}'::regclass)"#;
+/// The last number that the `"sequence"` has given, zero before the first; NULL if the user may not know.
+const LAST_NUMBER: &str = r#"CASE WHEN has_sequence_privilege("sequence", 'SELECT, USAGE')
+    THEN coalesce(pg_sequence_last_value("sequence"), 0) END"#;
 
 /// Fills in the names; they are the only thing in the SQL that is not constant, and `TableName` has checked them.
 pub(crate) fn render(text: &str, table: &TableName) -> String {
@@ -289,6 +296,8 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{is_aside}", IS_ASIDE)
         .replace("{is_timed}", IS_TIMED)
         .replace("{read_point}", READ_POINT)
+        .replace("{numbers_are_in_order}", NUMBERS_ARE_IN_ORDER)
+        .replace("{last_number}", LAST_NUMBER)
         .replace("{sequence}", SEQUENCE)
         .replace("{event}", &qualified(table, event))
         .replace("{node}", &qualified(table, &table.beside("node")))
@@ -339,6 +348,8 @@ mod tests {
             "{event_is",
             "{is_",
             "{most_",
+            "{numbers_",
+            "{last_",
         ] {
             assert!(!sql.contains(placeholder), "{sql}");
         }

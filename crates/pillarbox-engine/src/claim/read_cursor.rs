@@ -77,9 +77,12 @@ impl ReadCursor {
         self.safe_point.complete()
     }
 
-    /// Proves more of the table complete, if the database says so.
-    pub(super) async fn prove(&mut self) -> Result<(), StoreError> {
-        self.telemetry.loops.look.ask_part(self.safe_point.advance(&*self.store)).await
+    /// Proves more of the table complete, if the database says so. True if less is known than before, since numbers may have begun anew:
+    /// then all has to be read from the bottom.
+    pub(super) async fn prove(&mut self) -> Result<bool, StoreError> {
+        let complete = self.complete();
+        self.telemetry.loops.look.ask_part(self.safe_point.advance(&*self.store)).await?;
+        Ok(self.complete() < complete)
     }
 
     /// True if the database may be in an older state than what is known of it here. Then nothing is proven of it any more, and

@@ -46,19 +46,26 @@ impl SafePoint {
     }
 
     fn learn(&mut self, writers: Writers, now: Instant) {
+        let highest = writers.highest;
+        let known = self.complete.max(self.aged.map_or(0, |(seq, _)| seq));
+        if 0 < highest && highest < known {
+            // Numbers may have begun anew, as after a TRUNCATE: then nothing is known of them. Or the newest rows were deleted, and the same is
+            // proven once more. In an empty table there is nothing to miss.
+            *self = Self { asked: self.asked, ..Self::default() };
+        }
         if writers.open.is_none() {
             match self.aged {
                 Some((seq, since)) if now >= since + LONGEST => {
-                    self.complete = self.complete.max(seq);
-                    self.aged = Some((writers.highest, now));
+                    self.complete = self.complete.max(seq.min(highest));
+                    self.aged = Some((highest, now));
                 }
                 Some(_) => {}
-                None => self.aged = Some((writers.highest, now)),
+                None => self.aged = Some((highest, now)),
             }
             return;
         }
-        let highest = writers.highest;
-        let proven = Proof::advance(&mut self.next, writers);
+        // A proof that began above it may be of the numbers before.
+        let proven = Proof::advance(&mut self.next, writers).filter(|seq| *seq <= highest);
         let proven = if plants::is("safe_point_ignores_open_transactions") { Some(highest) } else { proven };
         self.complete = self.complete.max(proven.unwrap_or_default());
     }
@@ -67,6 +74,34 @@ impl SafePoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_numbers_that_begin_anew_nothing_is_known() {
+        let (mut safe_point, now) = (SafePoint::default(), Instant::now());
+        let writers = |highest, open: &[&str]| {
+            let open = Some(open.iter().map(ToString::to_string).collect());
+            Writers { highest, open, prepared: Vec::new() }
+        };
+        for (highest, open, complete) in [
+            (90, &["a"][..], 0),
+            (5, &["b"], 0),
+            (100, &[], 100),
+            (120, &["a"], 100),
+            // Nobody has written yet.
+            (0, &["a"], 100),
+            (5, &["b"], 0),
+            (8, &["b"], 0),
+            (9, &[], 9),
+        ] {
+            safe_point.learn(writers(highest, open), now);
+            assert_eq!(safe_point.complete(), complete, "{highest}, while {open:?} are open");
+        }
+        let unknown = |highest| Writers { highest, open: None, prepared: Vec::new() };
+        for (seconds, highest, complete) in [(0, 10, 9), (50, 5, 0), (60, 7, 0), (109, 12, 0), (110, 20, 5)] {
+            safe_point.learn(unknown(highest), now + Duration::from_secs(seconds));
+            assert_eq!(safe_point.complete(), complete, "after {seconds} s");
+        }
+    }
 
     #[test]
     fn where_nobody_tells_a_minute_is_waited() {

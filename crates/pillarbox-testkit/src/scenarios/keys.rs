@@ -248,6 +248,26 @@ pub(super) async fn a_writer_whose_clock_is_ahead_is_not_overtaken<H: Harness>(d
     Ok(())
 }
 
+/// Numbers that were read before are given to other rows. The first of these may wait for the next look from the bottom, and those after it
+/// for nothing.
+pub(super) async fn events_are_found_after_the_table_was_emptied<H: Harness>(db: &Db<H>) -> Outcome {
+    let recorder = Recorder::new();
+    db.write(in_turn(3, 100)?).await?;
+    let outbox = eager(db.store(), &recorder)?.start().await?;
+    settled(&*db.store()).await?;
+    db.empty().await?;
+    for number in 1..=4 {
+        db.insert_of_aggregate(&format!("event-{number}"), "order-1").await?;
+        let committed = Instant::now();
+        recorder.wait_for_ends(100 + number).await;
+        if number > 1 {
+            assert_soon(committed);
+        }
+    }
+    outbox.shutdown().await;
+    Ok(())
+}
+
 /// Rows that other programs insert have neither key nor partition, or only an aggregate id.
 pub(super) async fn rows_of_other_programs_are_delivered<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();

@@ -1,2 +1,1 @@
-SELECT c."relpersistence" = 'u' AS "unlogged", coalesce((SELECT q."seqcache" FROM pg_sequence q WHERE q."seqrelid" = {sequence}), 1) AS "cache"
-FROM pg_class c WHERE c."oid" = to_regclass('{event}')
+SELECT "relpersistence" = 'u' AS "unlogged" FROM pg_class WHERE "oid" = to_regclass('{event}')

@@ -29,6 +29,8 @@ pub const ALL: &[&Check] = &[
     &REPLICATION,
     &TABLE_UNLOGGED,
     &NUMBERS,
+    &BEHIND,
+    &SUBSCRIBER,
     &KEPT,
 ];
 
@@ -139,10 +141,24 @@ pub(super) static TABLE_UNLOGGED: Check = check(
 );
 pub(super) static NUMBERS: Check = check(
     "postgres-numbers-cached",
-    Warning,
+    Critical,
     "numbers are given in order",
-    "The sequence of `seq` hands numbers out to sessions in advance, so that they come in no order and no read point can be proven: each look at the table begins at the bottom.",
-    "`ALTER SEQUENCE … CACHE 1`.",
+    "The sequence of `seq` hands numbers out to sessions in advance, or does not ascend, so that a later event may have a lower number: modes `partitioned` and `ordered` deliver events of a key in another order than they were written in, and in every mode each look at the table begins at the bottom.",
+    "`ALTER SEQUENCE … CACHE 1`, with a positive `INCREMENT`.",
+);
+pub(super) static BEHIND: Check = check(
+    "postgres-numbers-behind",
+    Critical,
+    "the sequence has given the highest number",
+    "The sequence of `seq` stands below rows that are there, as after a copy of the table or an upgrade by logical replication: new events are delivered before older ones, and fail to be written once their numbers meet those rows.",
+    "Set the sequence to the highest `seq`, by `setval`.",
+);
+pub(super) static SUBSCRIBER: Check = check(
+    "postgres-subscriber",
+    Critical,
+    "no subscription writes the event table",
+    "A subscription of logical replication writes the event table, in the order of another server's commits. Nothing here tells of that server's open transactions: events that are committed late may be delivered after later ones of their key, and each look at the table begins at the bottom.",
+    "Deliver from the publisher. After an upgrade by logical replication, drop the subscription and set the sequence of `seq` to the highest `seq`.",
 );
 pub(super) static KEPT: Check = check(
     "postgres-purge-behind",

@@ -172,11 +172,45 @@ pub(super) fn row_security(check: &'static Check, context: &Context<'_>, rows: &
 }
 
 pub(super) fn numbers(check: &'static Check, context: &Context<'_>, rows: &[Row]) -> Result {
-    let cache: i64 = one(rows)?.try_get(1)?;
+    let row = one(rows)?;
+    let (cache, increment): (Option<i64>, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
     let name = qualified(&context.store.table, context.store.table.event());
+    Ok(match (cache, increment) {
+        (Some(cache), Some(1..)) => check
+            .judge((cache != 1).then(|| format!("each session takes {cache} numbers at once")))
+            .with_command(format!("ALTER TABLE {name} ALTER COLUMN seq SET CACHE 1;")),
+        (_, Some(_)) => check
+            .found("each number is lower than the one before".to_owned())
+            .with_command(format!("ALTER TABLE {name} ALTER COLUMN seq SET INCREMENT BY 1;")),
+        _ => check.found("the column `seq` has no sequence of its own".to_owned()),
+    })
+}
+
+pub(super) fn behind(check: &'static Check, context: &Context<'_>, rows: &[Row]) -> Result {
+    let row = one(rows)?;
+    let Some(sequence) = row.try_get::<_, Option<String>>(0)? else {
+        return Ok(check.not_checked("the column `seq` has no sequence of its own"));
+    };
+    let Some(last) = row.try_get::<_, Option<i64>>(1)? else {
+        return Ok(check.not_checked(format!(
+            "the user may not see the last number; `GRANT SELECT ON SEQUENCE {sequence} TO` it"
+        )));
+    };
+    let (highest, name) = (row.try_get::<_, i64>(2)?, qualified(&context.store.table, context.store.table.event()));
+    let given = if last == 0 {
+        "no number was given since it was set".to_owned()
+    } else {
+        format!("the last number is {last}")
+    };
+    let evidence = format!("{given}, and the highest `seq` is {highest}");
     Ok(check
-        .judge((cache != 1).then(|| format!("each session takes {cache} numbers at once")))
-        .with_command(format!("ALTER TABLE {name} ALTER COLUMN seq SET CACHE 1;")))
+        .judge((highest > last).then_some(evidence))
+        .with_command(format!("SELECT setval('{sequence}', max(seq)) FROM {name};")))
+}
+
+pub(super) fn subscriber(check: &'static Check, _: &Context<'_>, rows: &[Row]) -> Result {
+    let subscriptions: i64 = one(rows)?.try_get(2)?;
+    Ok(check.judge((subscriptions > 0).then(|| format!("{subscriptions} subscription(s) have the event table"))))
 }
 
 pub(super) fn kept(check: &'static Check, context: &Context<'_>, rows: &[Row]) -> Result {

@@ -63,7 +63,9 @@ questions! {
     DURABILITY: "durability", |_| 0, judge::durability;
     REPLICATION: "replication", |_| 0, judge::replication;
     TABLE_UNLOGGED: "table_kind", |_| 0, judge::unlogged;
-    NUMBERS: "table_kind", |_| 0, judge::numbers;
+    NUMBERS: "numbers", |_| 0, judge::numbers;
+    BEHIND: "numbers_behind", |_| 0, judge::behind;
+    SUBSCRIBER: "numbers", |_| 0, judge::subscriber;
     KEPT: "kept", |_| 0, judge::kept;
 }
 

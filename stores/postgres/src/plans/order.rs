@@ -112,7 +112,12 @@ async fn overview(store: &PostgresStore) {
     plan.enters_by(&["pkey", "aside_idx", "due_idx", "head_idx"], ROWS);
     let plan = Plan::of(store, BY_INDEX, &sql.head_of, &[(&50_000_i64, Type::INT8)]).await;
     plan.enters_by(&["pkey", "head_idx"], 2);
-    Plan::of(store, "", &sql.writers, &[]).await.enters_by(&["pkey"], 1);
+    let plan = Plan::of(store, "", &sql.writers, &[]).await;
+    plan.enters_by(&["pkey"], 1);
+    // The last number is read before the locks.
+    let held = plan.0.split_once("CTE held").expect("the locks are read once").1;
+    let (filter, locks) = (held.find("One-Time Filter"), held.find("Function Scan on pg_lock_status"));
+    assert!(filter.is_some() && filter < locks, "{}", plan.0);
 }
 
 /// Statements that name their rows, by a thousand.

@@ -234,8 +234,10 @@ async fn a_revoked_privilege_is_found_and_its_command_grants_it() {
         }
         let reason = findings.not_checked("postgres-snapshot-pinned");
         assert!(reason.contains("pg_read_all_stats"), "what such a user cannot see is told: {reason}");
+        let reason = findings.not_checked("postgres-numbers-behind").to_owned();
         db.execute(command).await;
         assert!(Findings::of(&store).await.is_healthy("postgres-privilege-missing"), "{command}");
+        assert!(reason.contains("GRANT SELECT ON SEQUENCE"), "{reason}");
         db.execute(&format!("REVOKE USAGE ON SCHEMA {schema} FROM {role}")).await;
         let findings = Findings::of(&store).await;
         let (evidence, command) = findings.found("postgres-privilege-missing");
@@ -267,6 +269,14 @@ async fn a_table_that_is_not_as_it_has_to_be_is_found() {
         mended(&command, "postgres-table-unlogged").await;
         changed("ALTER TABLE {table} ALTER COLUMN seq SET CACHE 20", "postgres-numbers-cached").await;
         mended(&format!("ALTER TABLE {table} ALTER COLUMN seq SET CACHE 1"), "postgres-numbers-cached").await;
+        let command = changed("ALTER TABLE {table} ALTER COLUMN seq SET INCREMENT -1", "postgres-numbers-cached").await;
+        mended(&command, "postgres-numbers-cached").await;
+        let command = changed(
+            "INSERT INTO {table} (seq, event_id, event_type, payload) OVERRIDING SYSTEM VALUE VALUES (1000, 'copied', 't', '{}')",
+            "postgres-numbers-behind",
+        )
+        .await;
+        mended(&command, "postgres-numbers-behind").await;
         changed(
             "INSERT INTO {table} (event_id, event_type, payload, status, done_at)
              VALUES ('old', 't', '{}', 1, now() - interval '20 days')",
@@ -381,7 +391,10 @@ async fn a_locked_table_keeps_no_examination_beyond_its_limit() {
     let view = store.examiner(Duration::from_millis(300)).expect("a view");
     let findings = Findings(view.examine(&Thresholds::default()).await);
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
-    assert_eq!(findings.codes_not_checked(), ["postgres-index-missing", "postgres-purge-behind"]);
+    assert_eq!(
+        findings.codes_not_checked(),
+        ["postgres-index-missing", "postgres-numbers-behind", "postgres-purge-behind"]
+    );
     assert!(findings.not_checked("postgres-purge-behind").contains("timeout"), "the reason is told");
     view.backlog().await.expect_err("its other reads are bounded too");
     view.close().await;

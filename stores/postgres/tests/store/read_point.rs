@@ -1,9 +1,12 @@
 //! The read point: where it stands, and what brings it back.
 #![allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::Duration;
 
-use crate::support::{Db, events, fetch, seqs, with_db};
+use crate::support::{Db, events, fetch, seqs, unique, with_db};
+use futures_util::FutureExt as _;
+use pillarbox_core::examine::{Judgement, Thresholds};
 use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_postgres::PostgresStore;
 use tokio::time::sleep;
@@ -21,6 +24,15 @@ async fn point(db: &Db) -> Option<i64> {
 
 async fn end(db: &Db, which: &str) {
     db.execute(&format!("UPDATE {}.outbox_event SET status = 1, done_at = now() WHERE {which}", db.schema)).await;
+}
+
+async fn copy_a_row_with_a_high_number(db: &Db) {
+    let copy = format!(
+        "INSERT INTO {}.outbox_event (seq, event_id, event_type, payload, status, done_at) OVERRIDING SYSTEM VALUE
+         VALUES (1000, 'copied', 't', '1', 1, now())",
+        db.schema
+    );
+    db.execute(&copy).await;
 }
 
 #[tokio::test]
@@ -142,6 +154,134 @@ async fn with_numbers_taken_in_advance_it_is_not_moved() {
         raise(&store).await;
         raise(&store).await;
         assert_eq!(point(db).await, None);
+        assert_eq!(
+            store.writers().await.expect("asks").open,
+            None,
+            "nor is anything proven where keys keep their order"
+        );
+    })
+    .await;
+}
+
+/// Rows that were copied have numbers that the sequence has yet to give.
+#[tokio::test]
+async fn a_sequence_that_stands_below_the_rows_hides_none_that_it_numbers() {
+    with_db(async |db| {
+        let store = db.store().await;
+        copy_a_row_with_a_high_number(db).await;
+        assert_eq!(store.writers().await.expect("asks").highest, 0, "no number was given");
+        raise(&store).await;
+        for seq in [1, 2] {
+            assert_eq!(db.write(&store, events(1)).await, [seq]);
+            assert_eq!(seqs(&store.fetch(&fetch(9)).await.expect("fetches").rows), [seq]);
+            assert_eq!(store.writers().await.expect("asks").highest, seq);
+            end(db, "true").await;
+            raise(&store).await;
+            assert_eq!(point(db).await, Some(seq));
+        }
+        db.execute(&format!("SELECT setval('{0}.outbox_event_seq_seq', max(seq)) FROM {0}.outbox_event", db.schema))
+            .await;
+        raise(&store).await;
+        assert_eq!(point(db).await, Some(1000));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_sequence_that_is_set_back_takes_the_point_back() {
+    with_db(async |db| {
+        let store = db.store().await;
+        db.write(&store, events(20)).await;
+        end(db, "true").await;
+        raise(&store).await;
+        assert_eq!(point(db).await, Some(20));
+        db.execute(&format!(
+            "DELETE FROM {0}.outbox_event WHERE seq > 5; SELECT setval('{0}.outbox_event_seq_seq', 5)",
+            db.schema
+        ))
+        .await;
+        assert_eq!(db.write(&store, events(1)).await, [6]);
+        raise(&store).await;
+        assert_eq!(seqs(&store.fetch(&fetch(9)).await.expect("fetches").rows), [6]);
+        assert_eq!(point(db).await, Some(5));
+    })
+    .await;
+}
+
+/// Without the privilege nobody knows where the sequence stands; after a row that was found below the point more are to be expected.
+#[tokio::test]
+async fn a_user_who_does_not_see_the_sequence_raises_the_point_no_more_once_a_row_was_found_below_it() {
+    with_db(async |db| {
+        let (owner, schema, role) = (db.store().await, &db.schema, unique("pillarbox_role"));
+        db.execute(&format!(
+            "CREATE ROLE {role} LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA {schema} TO {role};
+             GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role}"
+        ))
+        .await;
+        let store = db.options_as(&role).connect().await.expect("connects");
+        copy_a_row_with_a_high_number(db).await;
+        raise(&store).await;
+        assert_eq!(point(db).await, Some(1000));
+        assert_eq!(db.write(&owner, events(1)).await, [1]);
+        let due = format!("UPDATE {schema}.outbox_partition SET read_point_checked_at = now() - interval '61 minutes'");
+        db.execute(&due).await;
+        raise(&store).await;
+        for seq in [1, 2] {
+            assert_eq!(seqs(&store.fetch(&fetch(9)).await.expect("fetches").rows), [seq]);
+            end(db, "true").await;
+            raise(&store).await;
+            assert_eq!(db.write(&owner, events(1)).await, [seq + 1]);
+        }
+        let tell =
+            format!("UPDATE {schema}.outbox_partition SET interventions = interventions + 1 WHERE partition = 0");
+        db.execute(&tell).await;
+        end(db, "true").await;
+        raise(&store).await;
+        assert_eq!(point(db).await, Some(1000), "somebody has told of what was done by hand");
+        raise(&owner).await;
+        assert_eq!(point(db).await, Some(3), "who sees the sequence knows better");
+        drop(store);
+        db.execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
+    })
+    .await;
+}
+
+/// The rows of a subscription come in the order of another server's commits, whose open transactions nobody sees here.
+#[tokio::test]
+async fn where_a_subscription_writes_the_table_nothing_is_proven() {
+    with_db(async |db| {
+        let (store, schema, name) = (db.store().await, &db.schema, unique("pillarbox_subscription"));
+        db.write(&store, events(3)).await;
+        end(db, "true").await;
+        raise(&store).await;
+        assert_eq!(point(db).await, Some(3));
+        db.execute(&format!(
+            "CREATE SUBSCRIPTION {name} CONNECTION 'dbname=nowhere' PUBLICATION nothing WITH (connect = false, slot_name = NONE)"
+        ))
+        .await;
+        db.execute(&format!(
+            "SET LOCAL allow_system_table_mods = on;
+             INSERT INTO pg_subscription_rel (srsubid, srrelid, srsubstate)
+             SELECT oid, '{schema}.outbox_event'::regclass, 'r' FROM pg_subscription WHERE subname = '{name}'"
+        ))
+        .await;
+        let outcome = AssertUnwindSafe(async {
+            assert_eq!(store.writers().await.expect("asks").open, None);
+            raise(&store).await;
+            assert_eq!(point(db).await, None, "what was known before means nothing");
+            let view = store.examiner(Duration::from_secs(2)).expect("a view");
+            let findings = view.examine(&Thresholds::default()).await;
+            view.close().await;
+            let found = findings.iter().find(|checked| checked.check.code == "postgres-subscriber").expect("it is looked for");
+            assert!(matches!(found.judgement, Judgement::Found { .. }), "{found:?}");
+        })
+        .catch_unwind()
+        .await;
+        db.execute(&format!("DROP SUBSCRIPTION {name}")).await;
+        outcome.unwrap_or_else(|panic| resume_unwind(panic));
+        assert_eq!(store.writers().await.expect("asks").open, Some(Vec::new()));
+        raise(&store).await;
+        assert_eq!(point(db).await, Some(3));
     })
     .await;
 }

@@ -54,9 +54,11 @@ impl OrderedPoller {
             return Ok(None);
         }
         self.state.full_since = None;
-        if self.state.ranges.iter().any(|range| range.mark == 0) && !self.state.found_nothing {
-            // To pass over all that is at the bottom once is enough.
-            self.cursor.prove().await?;
+        // To pass over all that is at the bottom once is enough.
+        let may_rise = self.state.ranges.iter().any(|range| range.mark == 0) && !self.state.found_nothing;
+        if (may_rise || self.is_bottom_due(&job, began)) && self.cursor.prove().await? {
+            self.start_over();
+            return Ok(None);
         }
         // What is complete now is all to be seen by a fetch that begins now.
         let complete = self.cursor.complete();
@@ -112,10 +114,16 @@ impl OrderedPoller {
             starts_over,
         };
         let found = self.take(job, read, begun.number, rows, fetching).await;
-        if full || began.elapsed() > SLOW {
-            self.cursor.prove().await?;
+        if (full || began.elapsed() > SLOW) && self.cursor.prove().await? {
+            self.start_over();
         }
         Ok(Some(found))
+    }
+
+    /// True if the job is to read a range from the bottom, where it finds what the mark should not have passed.
+    fn is_bottom_due(&self, job: &Job, now: Instant) -> bool {
+        let Job::Range(index) = job else { return false };
+        self.state.ranges.get(*index).is_some_and(|range| range.is_bottom_due(now))
     }
 
     /// True if there is more to be read than a fetch has seen, and that may belong before what it brought: the database went back, or a
