@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use pillarbox_core::clock::{Clock as _, SystemClock, Timestamp};
+use pillarbox_core::error::StoreError;
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::{Backlog, NodeStatus, Store};
 use serde::Serialize;
@@ -41,8 +42,16 @@ fn pause(took: Duration, failed: u32) -> Duration {
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
     pub(crate) at: Timestamp,
-    /// The figures; the problem if the database did not answer.
-    pub(crate) figures: Result<Figures, String>,
+    pub(crate) figures: Result<Figures, NoFigures>,
+}
+
+/// The reason why there are no figures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NoFigures {
+    /// The source cannot be used: the problem.
+    Away(String),
+    /// Counting has not ended in time, which says nothing about the source: its table may be large, or somebody keeps it locked.
+    NotInTime,
 }
 
 #[derive(Debug, Clone)]
@@ -127,10 +136,10 @@ impl Samples {
     pub(crate) async fn take(&self, source: &Source) {
         let began = Instant::now();
         let figures = match source.store() {
-            Err(problem) => Err(problem.to_owned()),
+            Err(problem) => Err(NoFigures::Away(problem.to_owned())),
             Ok(store) => match timeout(PATIENCE, figures(store)).await {
-                Ok(figures) => figures,
-                Err(_elapsed) => Err("the database did not answer within five seconds".to_owned()),
+                Ok(figures) => figures.map_err(|error| NoFigures::Away(error.to_string())),
+                Err(_elapsed) => Err(NoFigures::NotInTime),
             },
         };
         let mut all = self.0.lock();
@@ -214,9 +223,9 @@ fn per_second(before: &Sample, after: &Sample) -> Option<Rates> {
     (is_told && seconds > 0.0).then(|| Rates { delivered: rate(delivered), failed: rate(failed) })
 }
 
-async fn figures(store: &dyn Store) -> Result<Figures, String> {
-    let backlog = store.backlog().await.map_err(|error| error.to_string())?;
-    let nodes = store.nodes().await.map_err(|error| error.to_string())?;
+async fn figures(store: &dyn Store) -> Result<Figures, StoreError> {
+    let backlog = store.backlog().await?;
+    let nodes = store.nodes().await?;
     // Its page says why if it cannot be read.
     let pauses = store.pauses().await.unwrap_or_default();
     let names = pauses.iter().take(NAMED).map(|pause| format!("{} {}", pause.kind, pause.name)).collect();
@@ -300,6 +309,6 @@ mod tests {
         let (samples, source) = (Samples::default(), Source::away("shop", "no route to the host"));
         samples.take(&source).await;
         let last = samples.last("shop").expect("a sample");
-        assert_eq!(last.figures.map(|_| ()), Err("no route to the host".to_owned()));
+        assert_eq!(last.figures.map(|_| ()), Err(NoFigures::Away("no route to the host".to_owned())));
     }
 }

@@ -15,7 +15,7 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, Failure, HandlerError, Interceptor, Outcome, blocking};
 use pillarbox_core::retry::FixedBackoff;
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_engine::handlers::{Unroutable, on_batch, on_type};
 use pillarbox_engine::observe::Problem;
 use pillarbox_engine::run::{FailingHead, Outbox, SingleNode};
@@ -139,6 +139,66 @@ async fn many_failures_make_few_lines_and_none_is_left_unreported() {
     // No shutdown was needed for it: the remainder is logged when the window is over.
     assert_eq!((dead("order.placed"), dead("order.sent")), ((11, 501), (11, 500)));
     outbox.shutdown().await;
+}
+
+/// What runs around handlers fails for each event, and makes few lines all the same.
+#[tokio::test(start_paused = true)]
+async fn interceptors_and_observers_that_fail_for_every_event_make_few_lines() {
+    struct Failing;
+    impl Interceptor for Failing {
+        async fn after(&self, delivery: &Delivery, _: Result<&Outcome, &HandlerError>) -> Result<(), BoxError> {
+            assert!(delivery.seq() % 2 == 0, "on purpose");
+            Err("no tracer".into())
+        }
+    }
+    let log = Log::default();
+    let _logging = keep(&log);
+    let store = store();
+    for n in 0..1000 {
+        insert(&store, &format!("event-{n}"), "order.placed");
+    }
+    let fails = async |_: Delivery, _: Failure| Err::<(), _>("no pager");
+    let outbox = outbox(&store).max_attempts(1).interceptor(Failing);
+    let outbox = outbox.handler(on_type("order.placed", failing).on_dead(fails)).start().await.expect("starts");
+    while store.counts().await.expect("counts").dead < 1000 {
+        sleep(SECOND / 10).await;
+    }
+    insert(&store, "late", "order.placed");
+    sleep(15 * SECOND).await;
+    insert(&store, "later", "order.placed");
+    sleep(15 * SECOND).await;
+    outbox.shutdown().await;
+    for (message, error) in
+        [("an interceptor failed after the handler", "on purpose"), ("the on_dead observer failed", "no pager")]
+    {
+        let said = lines(&log, &["WARN", message, "event_type=\"order.placed\""]);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].contains("events=1 ") && said[0].contains(error), "{said:?}");
+        assert!(said[1].contains("events=1001 "), "it speaks for the others: {said:?}");
+    }
+}
+
+/// Deleting goes on failing for hours, as where a privilege is missing.
+#[tokio::test(start_paused = true)]
+async fn a_purge_that_always_fails_is_told_of_every_hour_and_counted() {
+    let log = Log::default();
+    let _logging = keep(&log);
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let store = store();
+    let outbox = Outbox::writer_only(store.clone()).purge_all_after(HOUR).start().await.expect("starts");
+    store.close().await;
+    sleep(4 * HOUR + 30 * MINUTE).await;
+    outbox.shutdown().await;
+    let said = lines(&log, &["WARN", "old events", "cannot be purged"]);
+    assert_eq!(said.len(), 5, "at once, and once an hour: {said:?}");
+    assert!(said[4].contains("failing_for=14"), "{said:?}");
+    let failed = snapshotter.snapshot().into_vec().into_iter().find_map(|(key, _, _, value)| match value {
+        DebugValue::Counter(failed) if key.key().name() == "pillarbox.purge.failed" => Some(failed),
+        _ => None,
+    });
+    assert!(failed.is_some_and(|failed| failed > 100), "{failed:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! The metrics of each route.
 
 use metrics::{Counter, Gauge, Histogram, Unit};
+use pillarbox_core::lock::Mutex;
 
 /// The default prefix of the names of metrics.
 pub(crate) const PREFIX: &str = "pillarbox";
@@ -12,10 +13,19 @@ pub(crate) struct Meters {
     pub(crate) failed: Counter,
     pub(crate) deferred: Counter,
     pub(crate) dropped: Counter,
-    pub(crate) paused: Gauge,
-    pub(crate) paused_targets: Gauge,
+    paused: Gauge,
+    paused_targets: Gauge,
     pub(crate) duration: Histogram,
     pub(crate) messages: Histogram,
+    shown: Mutex<Shown>,
+}
+
+/// The share of one route in its gauges.
+#[derive(Debug, Default)]
+struct Shown {
+    paused: f64,
+    targets: f64,
+    is_retired: bool,
 }
 
 /// Counts the events that no route takes.
@@ -43,31 +53,57 @@ impl Meters {
             metrics::describe_gauge!(name.clone(), Unit::Count, help);
             metrics::gauge!(name, labels())
         };
-        let meters = Self {
+        Self {
             confirmed: counter("confirmed", "Messages that the destination has confirmed."),
             failed: counter("failed", "Messages that the destination has declined, or that could not be made."),
             deferred: counter("deferred", "Events put off, without an attempt, since the destination takes nothing."),
             dropped: counter("dropped", "Events that were done without being sent."),
-            paused: gauge("paused", "1 from when the route is paused until it goes on, else 0."),
+            paused: gauge(
+                "paused",
+                "1 from when the route is paused until it goes on, else 0; of several sources their sum.",
+            ),
             paused_targets: gauge(
                 "targets.paused",
                 "Targets and servers that are paused by themselves, where the target depends on the event.",
             ),
             duration: histogram("publish.duration", Unit::Seconds, "From sending a batch to its last confirmation."),
             messages: histogram("publish.messages", Unit::Count, "Messages sent by one call."),
-        };
-        meters.rest();
-        meters
+            shown: Mutex::default(),
+        }
     }
 
-    #[allow(clippy::cast_precision_loss, reason = "there are at most a thousand")]
-    pub(crate) fn count_paused(&self, targets: usize) {
-        self.paused_targets.set(targets as f64);
+    /// Shows what `now` finds: whether the route is paused, and how many of its targets are. Two that report at once take turns, so that the
+    /// later finding stays.
+    pub(crate) fn report(&self, now: impl FnOnce() -> (bool, usize)) {
+        let mut shown = self.shown.lock();
+        if !shown.is_retired {
+            let (is_paused, targets) = now();
+            self.show(
+                &mut shown,
+                f64::from(u8::from(is_paused)),
+                f64::from(u32::try_from(targets).unwrap_or(u32::MAX)),
+            );
+        }
     }
 
-    /// Nothing is paused: the route is new, or is no more.
-    pub(crate) fn rest(&self) {
-        self.paused.set(0.0);
-        self.paused_targets.set(0.0);
+    /// The route is no more: what becomes of calls that are still under way shows nothing.
+    pub(crate) fn retire(&self) {
+        let mut shown = self.shown.lock();
+        self.show(&mut shown, 0.0, 0.0);
+        shown.is_retired = true;
+    }
+
+    /// Adds the difference, since routes of one name in several sources share a gauge.
+    fn show(&self, shown: &mut Shown, paused: f64, targets: f64) {
+        self.paused.increment(paused - shown.paused);
+        self.paused_targets.increment(targets - shown.targets);
+        (shown.paused, shown.targets) = (paused, targets);
+    }
+}
+
+/// A source that has ended leaves nothing behind in gauges that others share.
+impl Drop for Meters {
+    fn drop(&mut self) {
+        self.retire();
     }
 }

@@ -12,7 +12,7 @@ use pillarbox_core::handle::{BatchHandler as _, Delivery, HandlerError, HandlerE
 use pillarbox_core::publisher::{PublishError, Scope};
 use pillarbox_core::row::NewRow;
 use pillarbox_core::store::Row;
-use pillarbox_routes::{Route, RouteState, Routes};
+use pillarbox_routes::{Breaker, Route, RouteState, Routes};
 use pillarbox_testkit::{Answer, MemoryPublisher};
 use tokio::time::{Instant, advance};
 use tracing::field::{Field, Visit};
@@ -117,6 +117,47 @@ async fn events_that_are_refused_for_themselves_alone_are_told_of_now_and_then()
     let told = lines.take();
     let [line] = &told[..] else { panic!("one line: {told:?}") };
     assert!(line.contains("event_id=\"e-unbound\"") && line.contains("no queue is bound"), "{line}");
+
+    // One that is unavailable for long, while others are taken: it goes on by itself, and nobody has to give it up.
+    let leaderless = PublishError::unavailable("no leader").limited_to(Scope::Target);
+    publisher.answer_each(move |message| match message.id.as_str() {
+        "e-well" => Answer::Confirm,
+        _ => Answer::Fail(leaderless.clone()),
+    });
+    let (start, mut told) = (Instant::now(), Vec::new());
+    while told.is_empty() {
+        let answers = forwarder.handle(batch(&["e-well", "e-leaderless"])).await;
+        let kind = answers[1].as_ref().map_err(HandlerError::kind).expect_err("it is not taken");
+        let HandlerErrorKind::DeferredOnThisNode(delay) = kind else { panic!("{kind:?}") };
+        told = lines.take();
+        advance(delay).await;
+        assert!(start.elapsed() < Duration::from_secs(600), "nobody is told");
+    }
+    let [line] = &told[..] else { panic!("one line: {told:?}") };
+    for part in ["event_id=\"e-leaderless\"", "no leader", "put off for long", "no attempt is counted"] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    assert!(!line.contains("for themselves") && !line.contains("cancel"), "{line}");
+    assert!(start.elapsed() > Duration::from_secs(10), "not at once");
+
+    // Many targets that are paused make one line, which tells how many there are.
+    advance(Duration::from_secs(30)).await;
+    let many = MemoryPublisher::new();
+    many.answer(Answer::Fail(PublishError::unavailable("503").limited_to(Scope::Target)));
+    let route = Route::to(Arc::new(many.clone()), "{event_id}")
+        .named("many")
+        .breaker(Breaker { failures: 10_000, ..Breaker::default() });
+    let to_each = Routes::new().route(route).build().expect("valid");
+    for round in ["a", "b"] {
+        for number in 0..100 {
+            to_each.handle(batch(&[&format!("{round}-{number}")])).await;
+        }
+        advance(Duration::from_secs(11)).await;
+    }
+    let told = lines.take();
+    let [first, second] = &told[..] else { panic!("two lines: {told:?}") };
+    assert!(first.contains("a target is paused") && first.contains("targets=1 "), "{first}");
+    assert!(second.contains("a target is paused") && second.contains("targets=100 "), "{second}");
 
     // A refusal that pauses the route has a line of its own.
     advance(Duration::from_secs(30)).await;

@@ -43,6 +43,8 @@ pub enum Fault {
     LateAnswer,
     /// The database does not answer any more.
     Silence,
+    /// The same, and the store gives the call up when its time is over.
+    TimedOut,
 }
 
 /// The calls that can be made to fail.
@@ -193,6 +195,7 @@ impl<S: Store> FaultyStore<S> {
         met();
         match fault {
             Fault::Silence => std::future::pending().await,
+            Fault::TimedOut => tokio::time::sleep(CALL_LIMIT).await,
             Fault::Unreachable => tokio::time::sleep(Duration::from_millis(1)).await,
             Fault::Locked => {
                 return Err(StoreError::new(StoreErrorKind::Contention, name, "the test holds the lock"));

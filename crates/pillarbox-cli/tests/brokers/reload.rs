@@ -113,6 +113,34 @@ async fn a_reload_changes_what_the_file_changes_and_nothing_else() {
     assert_eq!(files.shop.count("attempts > 0").await, 0);
 }
 
+/// Nobody is woken for a source that was taken away on purpose.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_a_reload_takes_away_leaves_no_trouble_in_the_metrics() {
+    let files = Files::new().await;
+    let nobody = free_port();
+    let write = |sources: &str| {
+        let file = files.write(sources, "first", "rest");
+        let text = std::fs::read_to_string(&file).unwrap();
+        // With a broker that is not there, so that every route is paused.
+        std::fs::write(&file, text.replace(&files.endpoint.port.to_string(), &nobody.to_string())).unwrap();
+        file
+    };
+    let (shop, billing) = (files.source("shop", ""), files.source("billing", ""));
+    let running = start(&write(&(shop.clone() + &billing)));
+    all_deliver(files.port, 2).await;
+    let says = |body: &str, paused: u32, billing: &str| {
+        let of_billing = |line: &&str| line.starts_with("pillarbox_role_active{") && line.contains("billing.db");
+        let active = body.lines().find(of_billing).is_some_and(|line| line.ends_with(billing));
+        active && body.contains(&format!("pillarbox_route_paused{{route=\"orders\",publisher=\"webhook\"}} {paused}\n"))
+    };
+    wait_for_page(files.port, "/metrics", |_, body| says(body, 2, " 1")).await;
+    write(&shop);
+    hang_up(&running).await;
+    wait_for_page(files.port, "/metrics", |_, body| says(body, 1, " NaN")).await;
+    let ended = stop(running).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_cannot_be_used_is_refused_and_the_old_one_stays() {
     let files = Files::new().await;

@@ -59,7 +59,7 @@ async fn a_route_without_events_goes_on_when_its_broker_is_back() {
     let (_, metrics) = page(port, "/metrics").await.unwrap();
     assert!(metrics.contains("pillarbox_route_paused{route=\"stock\",publisher=\"nats\"} 1"), "{metrics}");
     server.restart().await.unwrap();
-    wait_for_page(port, "/status", |_, body| body.contains("\"state\":\"open\"")).await;
+    wait_for_page(port, "/status", |_, body| body.contains("\"state\":\"delivering\"")).await;
     let (_, metrics) = page(port, "/metrics").await.unwrap();
     assert!(metrics.contains("pillarbox_route_paused{route=\"stock\",publisher=\"nats\"} 0"), "{metrics}");
     let ended = stop(running).await;

@@ -6,7 +6,7 @@ use pillarbox_routes::{Forwarder, RouteState, RouteStatus};
 
 use crate::layout::{self, Page};
 use crate::parts::{ago, command, counted, empty, grouped, within};
-use crate::sample::{Figures, Paused, Sample};
+use crate::sample::{Figures, NoFigures, Paused, Sample};
 use crate::view::View;
 
 /// Routes that are named.
@@ -20,10 +20,14 @@ pub(crate) async fn page(view: View) -> Response {
         @if let Some((at, _)) = refused {
             p.notice.bad role="alert" { "A changed file was refused at " (at) ", and the one before is still in force. " a href=(view.href("settings")) { "See why" } "." }
         }
+        (problems_here(&view))
         @match &last {
             None => (empty("The first figures are on their way", &html! { "They come within a few seconds." })),
-            Some(Sample { figures: Err(problem), at }) => {
+            Some(Sample { figures: Err(NoFigures::Away(problem)), at }) => {
                 p.notice.bad role="alert" { strong { "It cannot be used now: " } (problem) " (" (ago(*at, view.now)) "). It is asked again by itself, less and less often, within two minutes at the latest." }
+            }
+            Some(Sample { figures: Err(NoFigures::NotInTime), at }) => {
+                p.notice.warn role="status" { strong { "The figures are not known: " } "counting the events that wait did not end within five seconds (" (ago(*at, view.now)) "), as where very many wait, or somebody keeps the table locked. It is counted again by itself, less and less often, within two minutes at the latest. The other pages show events all the same." }
             }
             Some(Sample { figures: Ok(figures), at }) => {
                 (problems(&view, figures))
@@ -53,9 +57,8 @@ fn plot(name: &str, title: &str, unit: &str) -> Markup {
     }
 }
 
-/// What is wrong, each with what to do.
-fn problems(view: &View, figures: &Figures) -> Markup {
-    let alive = figures.nodes.iter().filter(|node| node.lease_left.is_some()).count();
+/// The trouble that this process knows of without any figures, each with what to do.
+fn problems_here(view: &View) -> Markup {
     let health = view.source.outbox().map(pillarbox_engine::run::Outbox::health);
     let status = view.source.routes.as_ref().map(Forwarder::status).unwrap_or_default();
     let targets: usize = status.iter().map(|route| route.paused_targets).sum();
@@ -66,11 +69,6 @@ fn problems(view: &View, figures: &Figures) -> Markup {
     };
     let routes: Vec<(String, String)> = status.into_iter().filter_map(paused).collect();
     html! {
-        @if alive == 0 && figures.backlog.due > 0 {
-            div.notice.bad role="alert" {
-                strong { "No node delivers. " } (grouped(figures.backlog.due)) " events are due. Start the service or relay that delivers from this outbox."
-            }
-        }
         @if let Some(health) = health {
             @for problem in &health.problems { div.notice.warn role="status" { strong { "This process: " } (problem) } }
             @if let Some(error) = &health.last_error { div.notice.warn role="status" { strong { "This process: " } (error) } }
@@ -83,6 +81,18 @@ fn problems(view: &View, figures: &Figures) -> Markup {
         }
         @if targets > 0 {
             div.notice.warn role="status" { strong { (counted(targets as u64, "target")) " of routes paused. " } a href=(view.href("routes")) { "Routes" } }
+        }
+    }
+}
+
+/// The trouble that the figures show, each with what to do.
+fn problems(view: &View, figures: &Figures) -> Markup {
+    let alive = figures.nodes.iter().filter(|node| node.lease_left.is_some()).count();
+    html! {
+        @if alive == 0 && figures.backlog.due > 0 {
+            div.notice.bad role="alert" {
+                strong { "No node delivers. " } (grouped(figures.backlog.due)) " events are due. Start the service or relay that delivers from this outbox."
+            }
         }
         @let Paused { names, more } = &figures.paused;
         @if !names.is_empty() {

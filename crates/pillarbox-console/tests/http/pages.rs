@@ -15,6 +15,7 @@ use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 use pillarbox_routes::{Route, Routes};
 use pillarbox_testkit::publishers::{self, MemoryPublisher};
+use pillarbox_testkit::{Fault, FaultyStore, Operation};
 
 use crate::site::{Site, event, source, write, write_dead};
 
@@ -378,6 +379,38 @@ async fn what_is_paused_is_told_on_the_first_page_and_by_the_doctor() {
     for part in ["route-paused", "source shop, route orders: ", "connection refused", "9 checks"] {
         assert!(page.contains(part), "{part}: {page}");
     }
+}
+
+/// Counting a large table may take longer than the page waits for it. That is no fault of the database, and hides nothing that is known without.
+#[tokio::test(start_paused = true)]
+async fn what_is_paused_is_told_on_the_first_page_though_counting_does_not_end() {
+    let broker = MemoryPublisher::new();
+    broker.answer(publishers::Answer::Fail(PublishError::unavailable("connection refused")));
+    let routes = Routes::new().route(Route::to(Arc::new(broker), "orders").named("orders"));
+    let forwarder = routes.build().expect("valid");
+    forwarder.begin(Duration::from_millis(1)).await.expect("nobody refuses anything");
+    let store = FaultyStore::new(MemoryStore::new());
+    store.set(Operation::Inspect, Fault::Silence);
+    let source = Source::of_store("shop", Arc::new(store.clone())).routes(forwarder);
+    let site = Site::new(Console::new(Access::loopback(Role::Operate)).source(source));
+    let overview = async |part: &str| {
+        let shown = async {
+            loop {
+                let page = site.get("/s/shop/overview").await.body;
+                assert!(page.contains("Route orders is paused: ") && page.contains("connection refused"), "{page}");
+                if page.contains(part) {
+                    return page;
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(300), shown).await.expect("it comes to that")
+    };
+    let page = overview("did not end within five seconds").await;
+    assert!(page.contains("The figures are not known") && !page.contains("cannot be used"), "{page}");
+    store.set(Operation::Inspect, Fault::Refused);
+    let page = overview("It cannot be used now").await;
+    assert!(page.contains("the test cut the connection"), "{page}");
 }
 
 /// An examination is made anew for whoever has seen the last one, and not more often than every five seconds.

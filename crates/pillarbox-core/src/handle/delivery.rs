@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::{Arc, Weak};
 
+use metrics::Gauge;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -64,9 +65,17 @@ pub struct AbandonedThreads(Arc<Abandoned>);
 struct Abandoned {
     count: AtomicIsize,
     complaints: Throttle,
+    gauge: Option<Gauge>,
 }
 
 impl AbandonedThreads {
+    /// None so far; `gauge` shows their number from now on, whatever becomes of the outbox: its threads may outlive it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn shown_by(gauge: Gauge) -> Self {
+        Self(Arc::new(Abandoned { gauge: Some(gauge), ..Abandoned::default() }))
+    }
+
     /// The number of threads now.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -76,6 +85,9 @@ impl AbandonedThreads {
 
     pub(super) fn begin(&self) {
         self.0.count.fetch_add(1, Ordering::Relaxed);
+        if let Some(gauge) = &self.0.gauge {
+            gauge.increment(1);
+        }
         if let Some(calls) = self.0.complaints.report(1) {
             tracing::warn!(
                 calls,
@@ -86,6 +98,9 @@ impl AbandonedThreads {
 
     pub(super) fn end(&self) {
         self.0.count.fetch_sub(1, Ordering::Relaxed);
+        if let Some(gauge) = &self.0.gauge {
+            gauge.decrement(1);
+        }
     }
 }
 

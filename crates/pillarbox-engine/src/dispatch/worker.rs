@@ -17,6 +17,7 @@ use pillarbox_core::plants;
 use pillarbox_core::retry::RetryPolicy;
 use pillarbox_core::row::{Change, Status, Verdict};
 use pillarbox_core::store::{BegunAttempt, Row};
+use pillarbox_core::throttle::Throttle;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +59,8 @@ pub(crate) struct Worker {
     pub(crate) abandon: CancellationToken,
     pub(crate) completion: Completion,
     pub(crate) positions: Positions,
+    /// The throttle of `on_dead` observers that fail.
+    pub(crate) complaints: Throttle,
 }
 
 impl Worker {

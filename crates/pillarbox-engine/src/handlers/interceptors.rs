@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pillarbox_core::handle::{BoxFuture, Delivery, HandlerError, Interceptor, Outcome};
+use pillarbox_core::throttle::Throttle;
 
 use super::{Contexts, guarded};
 
@@ -35,6 +36,8 @@ impl<I: Interceptor> Erased for I {
 pub(crate) struct Interceptors {
     all: Vec<Arc<dyn Erased>>,
     pub(crate) contexts: Contexts,
+    /// The throttle of those that fail after a handler.
+    complaints: Arc<Throttle>,
 }
 
 impl Interceptors {
@@ -68,14 +71,23 @@ impl Interceptors {
         for interceptor in self.all.iter().take(ran).rev() {
             match guarded(|| interceptor.after(delivery, ended)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => {
-                    tracing::warn!(event_id = delivery.id().as_str(), error, "an interceptor failed after the handler");
-                }
-                Err(panic) => {
-                    let event_id = delivery.id().as_str();
-                    tracing::error!(event_id, panic, "an interceptor panicked after the handler");
-                }
+                Ok(Err(error)) => self.failed_after(delivery, &error),
+                Err(panic) => self.failed_after(delivery, &format!("it panicked: {panic}")),
             }
+        }
+    }
+
+    /// Logs that one has failed after the handler of an event. One line in ten seconds speaks for all such events.
+    pub(crate) fn failed_after(&self, delivery: &Delivery, error: &str) {
+        if let Some(events) = self.complaints.report(1) {
+            tracing::warn!(
+                events,
+                event_id = delivery.id().as_str(),
+                event_type = delivery.event_type(),
+                handler = delivery.handler_id(),
+                error,
+                "an interceptor failed after the handler"
+            );
         }
     }
 }

@@ -19,6 +19,8 @@ const FIRST_AFTER: Duration = Duration::from_secs(60);
 const SLOW: Duration = Duration::from_secs(5);
 /// After a step that is quicker, the next one may be larger again.
 const QUICK: Duration = Duration::from_secs(1);
+/// The time between two lines of the log about a purge that goes on failing.
+const TOLD_AGAIN: Duration = Duration::from_secs(3600);
 /// After so many failures in a row, each with a smaller step, the size is not what ails the database.
 const SMALLER_STEPS: u32 = 2;
 
@@ -103,25 +105,36 @@ impl Purger {
     async fn purge_for_ever(&self) {
         let mut backoff = Backoff::default();
         let mut wait = jittered(FIRST_AFTER.min(self.interval), &*self.random);
-        let [mut inbox_failed, mut audit_failed] = [false; 2];
+        let [mut events, mut inbox, mut audit] = <[Failing; 3]>::default();
         loop {
             tokio::time::sleep(wait).await;
-            wait = match self.purge_once().await {
-                Ok(()) => {
-                    backoff.end();
-                    jittered(self.interval, &*self.random)
-                }
-                Err(error) => {
-                    if backoff.is_first() {
-                        tracing::warn!(%error, "old events cannot be purged; trying again");
-                    }
-                    backoff.next(&*self.random)
-                }
+            let purged = self.purge_once().await;
+            self.tell(&mut events, "old events", &purged);
+            wait = if purged.is_ok() {
+                backoff.end();
+                jittered(self.interval, &*self.random)
+            } else {
+                backoff.next(&*self.random)
             };
             // By themselves: a node that may not delete from these tables, as its privileges are of a release before, purges its events all
             // the same.
-            told_once(&self.purge_inbox().await, "old messages of the inbox", &mut inbox_failed);
-            told_once(&self.purge_audit().await, "old entries of the audit table", &mut audit_failed);
+            self.tell(&mut inbox, "old messages of the inbox", &self.purge_inbox().await);
+            self.tell(&mut audit, "old entries of the audit table", &self.purge_audit().await);
+        }
+    }
+
+    /// Counts a failure, and logs what there is to say of it, or of the end of several.
+    fn tell(&self, failing: &mut Failing, what: &str, purged: &Result<(), StoreError>) {
+        if purged.is_err() {
+            self.counters.purge_failed.increment(1);
+        }
+        match (failing.news(purged.is_err(), Instant::now()), purged) {
+            (News::Begins, Err(error)) => tracing::warn!(%error, "{what} cannot be purged; trying again"),
+            (News::GoesOn(failing_for), Err(error)) => {
+                tracing::warn!(%error, ?failing_for, "{what} still cannot be purged, and the table grows; trying again");
+            }
+            (News::Ends(failed_for), _) => tracing::info!(?failed_for, "{what} are purged again"),
+            (News::None | News::Begins | News::GoesOn(_), _) => {}
         }
     }
 
@@ -166,19 +179,69 @@ impl Purger {
     }
 }
 
-/// Logs the first failure of several in a row.
-fn told_once(purged: &Result<(), StoreError>, what: &str, failed: &mut bool) {
-    if let Err(error) = purged
-        && !*failed
-    {
-        tracing::warn!(%error, "{what} cannot be purged; trying again next time");
+/// Failures in a row of one kind of purge.
+#[derive(Debug, Default)]
+struct Failing {
+    /// When the first one was, and when the log last told of them.
+    since: Option<(Instant, Instant)>,
+}
+
+/// What the log says after a purge.
+#[derive(Debug, PartialEq, Eq)]
+enum News {
+    None,
+    Begins,
+    /// It has failed for so long.
+    GoesOn(Duration),
+    /// It had failed for so long.
+    Ends(Duration),
+}
+
+impl Failing {
+    fn news(&mut self, failed: bool, now: Instant) -> News {
+        match (&mut self.since, failed) {
+            (None, false) => News::None,
+            (None, true) => {
+                self.since = Some((now, now));
+                News::Begins
+            }
+            (Some((first, _)), false) => {
+                let failed_for = now.duration_since(*first);
+                self.since = None;
+                News::Ends(failed_for)
+            }
+            (Some((_, told)), true) if now.duration_since(*told) < TOLD_AGAIN => News::None,
+            (Some((first, told)), true) => {
+                *told = now;
+                News::GoesOn(now.duration_since(*first))
+            }
+        }
     }
-    *failed = purged.is_err();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_purge_that_goes_on_failing_is_told_of_once_an_hour_and_its_end_is_too() {
+        let (start, mut failing) = (Instant::now(), Failing::default());
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        for (at, failed, news) in [
+            (0, false, News::None),
+            (1, true, News::Begins),
+            (2, true, News::None),
+            (60, true, News::None),
+            (61, true, News::GoesOn(minutes(60))),
+            (120, true, News::None),
+            (130, true, News::GoesOn(minutes(129))),
+            (131, false, News::Ends(minutes(130))),
+            (132, false, News::None),
+            (133, true, News::Begins),
+        ] {
+            assert_eq!(failing.news(failed, start + minutes(at)), news, "after {at} minutes");
+        }
+    }
 
     #[test]
     fn steps_that_take_long_get_smaller_and_grow_again() {

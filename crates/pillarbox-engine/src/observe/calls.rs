@@ -1,6 +1,7 @@
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use metrics::Gauge;
 use pillarbox_core::handle::AbandonedThreads;
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::Row;
@@ -79,8 +80,9 @@ impl Drop for Running<'_> {
 }
 
 impl Calls {
-    pub(crate) fn new(slow_after: Duration) -> Self {
-        Self { slow_after, slots: Mutex::default(), abandoned: AbandonedThreads::default() }
+    /// The calls of an outbox, whose abandoned threads `abandoned` shows.
+    pub(crate) fn new(slow_after: Duration, abandoned: Gauge) -> Self {
+        Self { slow_after, slots: Mutex::default(), abandoned: AbandonedThreads::shown_by(abandoned) }
     }
 
     /// A term with so many workers begins; a slot for each. Those of the term before are forgotten.
@@ -166,7 +168,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn workers_are_stalled_when_all_of_them_are_in_slow_calls() {
-        let calls = Calls::new(SLOW);
+        let calls = Calls::new(SLOW, Gauge::noop());
         let slots = calls.open(2);
         assert_eq!(calls.busy(Instant::now()), Busy::default());
         let first = slots[0].begin(&row(), 1);

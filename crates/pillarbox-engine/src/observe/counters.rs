@@ -29,6 +29,8 @@ pub(crate) struct Counters {
     pub(crate) dead: Tally,
     pub(crate) refused: Tally,
     pub(crate) purged: Tally,
+    /// Purges that failed, which are no events.
+    pub(crate) purge_failed: metrics::Counter,
 }
 
 impl Counters {
@@ -55,6 +57,7 @@ impl Counters {
                 "Verdicts that changed nothing: ownership was lost, or the row had changed.",
             ),
             purged: tally("purge.removed", "Events deleted because they were over."),
+            purge_failed: metrics_factory.counter("purge.failed", "Purges that failed."),
         }
     }
 

@@ -32,7 +32,9 @@ pub(crate) struct Meters {
     pub(crate) claim: Exchange,
     pub(crate) settle: Exchange,
     pub(crate) renewals_failed: Counter,
+    pub(crate) joins_failed: Counter,
     pub(crate) backlog_failed: Counter,
+    pub(crate) backlog_age: Gauge,
     pub(crate) paused: PausedGauges,
     /// From the commit of an event, or from when it was read if it had a due time, to the end of its call.
     pub(crate) latencies: Latencies,
@@ -51,7 +53,8 @@ pub(crate) struct Meters {
     held: Gauge,
     busy_workers: Gauge,
     oldest_call: Gauge,
-    abandoned: Gauge,
+    /// Kept by the count of these threads itself, also while this process does not deliver.
+    pub(crate) abandoned: Gauge,
     due: Gauge,
     delayed: Gauge,
     dead: Gauge,
@@ -108,7 +111,9 @@ impl Meters {
                 ("settle.failed", "Batches that could not be recorded at a try."),
             ),
             renewals_failed: metrics_factory.counter("lease.renewal.failed", "Renewals of the lease that failed."),
+            joins_failed: metrics_factory.counter("join.failed", "Tries to join, or to become the owner, that failed."),
             backlog_failed: metrics_factory.counter("backlog.failed", "Failed readings of the rows and nodes gauges."),
+            backlog_age: seconds("backlog.age", "The time since the rows and nodes gauges were last read."),
             paused: PausedGauges::new(metrics_factory),
             latencies: Latencies::default(),
             stamp,
@@ -117,7 +122,7 @@ impl Meters {
             handlers,
             other_handlers: handler("other", UNNAMED),
             quick: AtomicBool::new(false),
-            active: gauge("role.active", "1 while this process delivers, else 0."),
+            active: gauge("role.active", "1 while this process delivers, 0 while it may, NaN if it never does."),
             hot_depth: gauge("queue.hot.depth", "Events waiting in the hot queue."),
             cold_depth: gauge("queue.cold.depth", "Events waiting in the cold queue."),
             held: gauge("held", "Events in memory: queued, running or waiting to be recorded."),
@@ -185,9 +190,15 @@ impl Meters {
         self.active.set(1);
     }
 
+    /// This process only writes, or its outbox was stopped: that it does not deliver is no trouble.
+    pub(crate) fn never_delivers(&self) {
+        self.active.set(f64::NAN);
+    }
+
     /// This process does not deliver: its memory is empty, and of the table it knows nothing, which is not zero.
     pub(crate) fn inactive(&self) {
         self.active.set(0);
+        self.backlog_age.set(f64::NAN);
         self.memory((0, 0), 0);
         self.calls(Busy::default());
         self.paused.inactive();
@@ -209,7 +220,6 @@ impl Meters {
     pub(crate) fn calls(&self, busy: Busy) {
         self.busy_workers.set(busy.workers as f64);
         self.oldest_call.set(busy.oldest.unwrap_or_default());
-        self.abandoned.set(busy.abandoned as f64);
     }
 
     /// Sets the gauges of the rows in the table.

@@ -95,7 +95,8 @@ impl Shared {
         let counters = Counters::new(&metrics_factory);
         let limits = Arc::new(LimitedHandlers::new(router, &metrics_factory));
         let (capacity, wakes_others) = (config.dispatch.hot_capacity, config.wake_up.enabled);
-        let telemetry = Arc::new(Telemetry::new(counters, meters, Calls::new(config.dispatch.slow_after)));
+        let calls = Calls::new(config.dispatch.slow_after, meters.abandoned.clone());
+        let telemetry = Arc::new(Telemetry::new(counters, meters, calls));
         let intake = Intake::new(hot_path, capacity, wakes_others, Arc::clone(&stamp), Arc::clone(&telemetry));
         let (intake, open) = (Arc::new(intake), Arc::<OpenTransactions>::default());
         let Writing { hooks, contexts, fan_out } = writing;
@@ -228,6 +229,7 @@ impl Outbox {
         let (mode, drain_rules) = (Mode::WriterOnly, DrainRules::new(None, config));
         let (tasks, stop, hurry) = (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
         let (told, role) = watch::channel(Role::Writing);
+        shared.telemetry.meters.never_delivers();
         wake_each_other(&shared, random, &tasks, &stop, false);
         follow(&shared, random, &tasks, &stop);
         if let Some(purger) = purger {

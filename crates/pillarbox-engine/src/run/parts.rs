@@ -127,6 +127,7 @@ impl<'a> Parts<'a> {
                 complaints: Throttle::default(),
             },
             positions: Positions::new(config.settle.keep_positions),
+            complaints: Throttle::default(),
         }
     }
 

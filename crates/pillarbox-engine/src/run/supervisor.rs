@@ -140,7 +140,7 @@ impl Supervisor {
         let ownership = &self.config.ownership;
         let name = ownership.node_name.clone().unwrap_or_else(NodeName::of_host);
         let node = NodeId::incarnate(&name, &self.shared.stamp);
-        self.shared.store.join(&node, self.mode, ownership.lease).await?;
+        self.counted(self.shared.store.join(&node, self.mode, ownership.lease).await)?;
         // Known after the answer: a connection that joining made may have been the first to another server.
         Ok(Membership {
             node,
@@ -157,13 +157,18 @@ impl Supervisor {
             self.role.send_replace(Role::Active { node: membership.node.clone() });
             return Ok(Acquired::Owner { epoch: 0, unclean: false });
         }
-        let acquired = self.shared.store.acquire(&membership.node).await?;
+        let acquired = self.counted(self.shared.store.acquire(&membership.node).await)?;
         self.role.send_replace(match &acquired {
             Acquired::Owner { .. } => Role::Active { node: membership.node.clone() },
             Acquired::Standby { owner, .. } => Role::Standby { owner: owner.clone() },
             Acquired::Lost => Role::Joining,
         });
         Ok(acquired)
+    }
+
+    /// The same answer, and counts it if it is a failure.
+    fn counted<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        answer.inspect_err(|_| self.shared.telemetry.meters.joins_failed.increment(1))
     }
 
     /// Runs until stopped. Each turn of the loop is one incarnation of the node.

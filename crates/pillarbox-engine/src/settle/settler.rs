@@ -82,6 +82,8 @@ impl Reason for FailedCall {
 pub(crate) struct Complaints {
     refused: Throttle,
     unrecordable: Throttle,
+    /// Since when verdicts cannot be recorded, if so.
+    failing_since: Option<Instant>,
 }
 
 impl Settler {
@@ -187,6 +189,9 @@ impl Settler {
         loop {
             match answer {
                 Ok(refused) => {
+                    if let Some(since) = self.complaints.failing_since.take() {
+                        tracing::info!(failed_for = ?since.elapsed(), "verdicts are recorded again");
+                    }
                     // After a failure the first try may have been recorded all the same, and then repeating it changes
                     // nothing: what looks refused is not known to be.
                     self.settled(batch, &refused, !tried);
@@ -208,8 +213,9 @@ impl Settler {
                     return;
                 }
                 Err(FailedCall { error, took }) => {
-                    if backoff.is_first() {
+                    if self.complaints.failing_since.is_none() {
                         tracing::warn!(%error, events = batch.len(), "verdicts cannot be recorded; trying again");
+                        self.complaints.failing_since = Some(Instant::now());
                     }
                     tried = true;
                     let wait = self.telemetry.loops.settle.sleep(backoff.next(&*self.random));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use pillarbox_core::clock::{Clock, Timestamp};
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::{Delivery, HandlerError, Outcome, Path};
+use pillarbox_core::handle::{Delivery, HandlerError, Outcome, Path, blocking};
 use pillarbox_core::ownership::Fence;
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::row::{Change, Expected, Verdict};
@@ -115,6 +115,11 @@ fn gauges(metrics: &BTreeMap<Reported, Value>) -> BTreeMap<&str, f64> {
         .collect()
 }
 
+/// The value of one gauge.
+fn gauges_of(snapshotter: &Snapshotter, name: &str) -> f64 {
+    gauges(&read(snapshotter))[name]
+}
+
 /// The values of a histogram, by the label that is its own, if it has one.
 fn histogram<'a>(metrics: &'a BTreeMap<Reported, Value>, name: &str) -> BTreeMap<&'a str, &'a [f64]> {
     let of = |(key, value): (&'a Reported, &'a Value)| match value {
@@ -179,7 +184,9 @@ async fn every_counter_counts_exactly_what_happened() {
         ("pillarbox.enqueue.hot", 2 + 4),
         ("pillarbox.enqueue.hot.dropped", 2),
         ("pillarbox.enqueue.hot.skipped.delayed", 1),
+        ("pillarbox.join.failed", 0),
         ("pillarbox.lease.renewal.failed", 0),
+        ("pillarbox.purge.failed", 0),
         ("pillarbox.purge.removed", 7 + 1),
         ("pillarbox.settle.failed", 0),
         ("pillarbox.settle.refused", 1),
@@ -206,7 +213,9 @@ async fn every_counter_counts_exactly_what_happened() {
         ("pillarbox.rows.delayed", 0.0),
         ("pillarbox.rows.due", 0.0),
     ];
-    let known = gauges(&metrics).into_iter().filter(|(_, value)| !value.is_nan()).collect::<BTreeMap<_, _>>();
+    let mut known = gauges(&metrics).into_iter().filter(|(_, value)| !value.is_nan()).collect::<BTreeMap<_, _>>();
+    let age = known.remove("pillarbox.backlog.age").expect("it was read");
+    assert!((0.0..=30.0).contains(&age), "every 30 seconds while nothing is due: {age}");
     assert_eq!(known, BTreeMap::from(expected), "the other gauges are of other modes");
     let written: f64 = histogram(&metrics, "pillarbox.write.rows")[""].iter().sum();
     assert_eq!(written, 4.0 + 4.0 + 1.0);
@@ -325,8 +334,69 @@ async fn a_failed_reading_keeps_the_gauges_and_a_node_that_stopped_knows_nothing
         assert!(gauges[&*format!("pillarbox.{name}")].is_nan(), "{name} is not known here any more");
     }
     assert_eq!([gauges["pillarbox.role.active"], gauges["pillarbox.held"]], [0.0, 0.0]);
+    // It joins anew, again and again.
+    sleep(Duration::from_secs(10)).await;
+    assert!(counters(&read(&snapshotter))["pillarbox.join.failed"] > 1);
     type_pause.add_permits(10);
     outbox.shutdown().await;
+    assert!(gauges_of(&snapshotter, "pillarbox.role.active").is_nan(), "that it does not deliver is meant");
+}
+
+/// No process that only writes says that nobody delivers.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_never_delivers_says_nothing_of_who_does() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let store = MemoryStore::new();
+    let writer = Outbox::writer_only(store.clone()).metrics_prefix("writer").start().await.expect("starts");
+    let off = Outbox::single_node(store.clone()).metrics_prefix("off").enabled(false);
+    let off = off.handle_all(|_: Delivery| async {}).start().await.expect("starts");
+    let delivers = Outbox::single_node(store.reopen()).metrics_prefix("delivers").handle_all(|_: Delivery| async {});
+    let delivers = delivers.start().await.expect("starts");
+    let standby = Outbox::single_node(store.reopen()).metrics_prefix("standby").handle_all(|_: Delivery| async {});
+    let standby = standby.start().await.expect("starts");
+    sleep(Duration::from_secs(1)).await;
+    let metrics = read(&snapshotter);
+    let active = |prefix: &str| gauges(&metrics)[&*format!("{prefix}.role.active")];
+    assert!(active("writer").is_nan() && active("off").is_nan(), "{metrics:?}");
+    assert_eq!((active("delivers"), active("standby")), (1.0, 0.0));
+    for outbox in [writer, off, standby, delivers] {
+        outbox.shutdown().await;
+    }
+}
+
+/// A thread that cannot be ended outlives the right to deliver, and the outbox. The recorder keeps what was added since it was last read.
+#[tokio::test]
+async fn threads_that_hang_are_counted_also_by_an_outbox_that_has_stopped() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let store = MemoryStore::new();
+    store.inspect().insert_three_columns("hangs", "known", "1").expect("inserts");
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (begun, has_begun) = std::sync::mpsc::channel::<()>();
+    let channels = std::sync::Mutex::new((begun, released));
+    let handler = blocking(move |_: Delivery| {
+        let (begun, released) = &*channels.lock().expect("not poisoned");
+        begun.send(()).expect("the test waits");
+        // Ends when the test lets it.
+        let _ended = released.recv();
+    });
+    let outbox = Outbox::single_node(store).drain_timeout(Duration::ZERO).handle_all(handler);
+    let outbox = outbox.start().await.expect("starts");
+    while has_begun.try_recv().is_err() {
+        sleep(Duration::from_millis(1)).await;
+    }
+    outbox.shutdown().await;
+    assert_eq!(gauges_of(&snapshotter, "pillarbox.handler.abandoned"), 1.0);
+    drop(release);
+    while outbox.health().abandoned_calls > 0 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    while gauges_of(&snapshotter, "pillarbox.handler.abandoned") != -1.0 {
+        sleep(Duration::from_millis(1)).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use percent_encoding::percent_decode_str;
 use pillarbox_config::{DatabaseUrl, InForce, Loader, Settings};
 use pillarbox_console::Accounts;
 use pillarbox_core::clock::{Clock as _, SystemClock, Timestamp};
@@ -44,12 +45,26 @@ pub(crate) struct Source {
     pub(crate) settings: Settings,
     /// The URL of the database as it was when the file was read, if it could be.
     url: Option<DatabaseUrl>,
+    /// What the files held that this URL names; `None` for one that could not be read.
+    certificates: Vec<Option<Vec<u8>>>,
+}
+
+/// The parameters of the URLs of databases that name files: certificates and keys, which are read once.
+const CERTIFICATES: [&str; 6] = ["ssl-ca", "ssl-cert", "ssl-key", "sslcert", "sslkey", "sslrootcert"];
+
+/// Reads the files that the URL of a database names.
+fn certificates(url: &DatabaseUrl) -> Vec<Option<Vec<u8>>> {
+    let (_, parameters) = url.as_str().split_once('?').unwrap_or_default();
+    let parameters = parameters.split('&').filter_map(|parameter| parameter.split_once('='));
+    let paths = parameters.filter(|(name, _)| CERTIFICATES.contains(name)).map(|(_, path)| path);
+    paths.map(|path| std::fs::read(&*percent_decode_str(path).decode_utf8().ok()?).ok()).collect()
 }
 
 impl Source {
-    /// True if both say the same, what `store.url_file` holds included.
+    /// True if both say the same, what `store.url_file` and the certificates of the URL hold included.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.name == other.name && self.url == other.url && self.settings.is_same(&other.settings)
+        let has_same_url = self.url == other.url && self.certificates == other.certificates;
+        self.name == other.name && has_same_url && self.settings.is_same(&other.settings)
     }
 
     /// The settings, for people.
@@ -331,7 +346,8 @@ impl Reader<'_> {
             return Err(places.wrong(at, &format!("source `{name}`"), problem));
         }
         let url = settings.database_url().ok();
-        Ok(Source { name, settings, url })
+        let certificates = url.as_ref().map(certificates).unwrap_or_default();
+        Ok(Source { name, settings, url, certificates })
     }
 
     /// Checks that each route has something left for it, in one source at least.
@@ -414,4 +430,29 @@ pub(super) fn variables(source: &str) -> String {
 
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
+mod tests {
+    use super::*;
+
+    /// A certificate that is renewed in its place leaves the text of the URL as it was.
+    #[test]
+    fn a_source_is_another_one_once_a_certificate_of_its_url_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (own, other) = (folder.path().join("a b.pem"), folder.path().join("other.pem"));
+        let encoded = own.display().to_string().replace(' ', "%20");
+        let url = DatabaseUrl::from(format!("postgres://u@h/d?sslmode=verify-full&sslrootcert={encoded}"));
+        assert_eq!(certificates(&url), [None]);
+        std::fs::write(&own, "first").expect("writes");
+        std::fs::write(&other, "other").expect("writes");
+        assert_eq!(certificates(&url), [Some(b"first".to_vec())]);
+        std::fs::write(&own, "second").expect("writes");
+        assert_eq!(certificates(&url), [Some(b"second".to_vec())]);
+        let url =
+            format!("mysql://u@h/d?ssl-mode=verify_identity&ssl-ca={}&ssl-cert=&socket={encoded}", other.display());
+        assert_eq!(certificates(&url.into()), [Some(b"other".to_vec()), None]);
+        assert!(certificates(&"shop.db".into()).is_empty());
+    }
 }

@@ -40,7 +40,7 @@ impl Forwarder {
         let Some(runtime) = self.0.runtime_named(route) else { return false };
         let Some(sink) = &runtime.sink else { return false };
         *sink.by_hand.lock() = Some(Arc::from(reason));
-        runtime.meters.paused.set(1.0);
+        runtime.report();
         self.0.hold(sink, Instant::now() + AGAIN_BY_HAND);
         tracing::warn!(
             route,

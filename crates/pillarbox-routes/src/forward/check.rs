@@ -11,7 +11,7 @@ use super::Forwarder;
 use super::answer::refusal;
 use super::forwarder::Probing;
 use crate::guard::CallResult;
-use crate::route::{CheckError, RouteRuntime, Sink};
+use crate::route::{CheckError, RouteRuntime};
 
 /// The time between two questions to a destination that is not there when events begin to be passed on.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -176,7 +176,8 @@ impl Forwarder {
             next = Instant::now() + LOOK;
             for runtime in &self.0.table().runtimes {
                 let Some(sink) = &runtime.sink else { continue };
-                forget(runtime, sink);
+                sink.targets.lock().forget(Instant::now());
+                runtime.report();
                 if sink.by_hand.lock().is_none() && sink.circuit.lock().probe_unasked(Instant::now()) {
                     asking.push(self.try_out(Arc::clone(runtime)));
                 }
@@ -224,14 +225,5 @@ impl Forwarder {
             }
         }
         all
-    }
-}
-
-/// Forgets targets that no event has needed for a while.
-fn forget(runtime: &RouteRuntime, sink: &Sink) {
-    let mut targets = sink.targets.lock();
-    if !targets.is_empty() {
-        targets.forget(Instant::now());
-        runtime.meters.count_paused(targets.all_paused().count());
     }
 }

@@ -19,7 +19,7 @@ use super::findings::{Findings, escalated, findings, part_of};
 use super::message_span::MessageSpan;
 use super::prepared::Prepared;
 use super::{RouteStatus, answer};
-use crate::guard::{Admission, CallResult, Part, Parts, Transition};
+use crate::guard::{Admission, CallResult, Parts, Transition};
 use crate::route::{Built, RouteRuntime, Sink, Unrouted};
 
 /// The time that a batch may wait for its turn under the limits of its route. Beyond it the batch is put off, which counts no attempt: it
@@ -371,10 +371,10 @@ impl Inner {
                     transitions.push((part, changed.transition, targets.paused(part).map(|(_, problem)| problem)));
                 }
             }
-            runtime.meters.count_paused(targets.all_paused().count());
             drop(targets);
+            runtime.report();
             for (part, transition, problem) in transitions {
-                tell_of_target(runtime, sink, part, &transition, problem.as_deref().unwrap_or_default());
+                sink.target_log.tell(runtime, sink, part, &transition, problem.as_deref());
             }
         }
         let whole = found.whole.clone().or_else(|| escalated(found, is_new));
@@ -397,7 +397,7 @@ impl Inner {
         match transition {
             Transition::None => {}
             Transition::Paused { pause } | Transition::StillPaused { pause } => {
-                runtime.meters.paused.set(1.0);
+                runtime.report();
                 let problem = paused.as_ref().map(|(_, problem)| problem.to_string()).unwrap_or_default();
                 let message = if matches!(transition, Transition::Paused { .. }) {
                     "a route is paused: its destination takes nothing, or asks for a pause; its events stay pending, and no attempt is counted"
@@ -432,7 +432,7 @@ impl Inner {
         types.release(now);
         self.type_pause.resume(types.known.keys().map(|held| &**held));
         drop(types);
-        runtime.meters.paused.set(0.0);
+        runtime.report();
     }
 
     /// The time that an event stays away whose destination did not take it: for the pause of its route, which ends at `paused`, or of its
@@ -517,24 +517,6 @@ impl Delay {
         match self {
             Self::Told(length) | Self::LongTrouble(length) => length,
         }
-    }
-}
-
-/// Not a field `target`: in a line of JSON that is the module which logs.
-fn tell_of_target(runtime: &RouteRuntime, sink: &Sink, part: &Part, transition: &Transition, problem: &str) {
-    let (route, publisher, target) = (&*runtime.name, sink.publisher.info().kind, sink.shown(part));
-    match transition {
-        // There may be many targets, each with its own words at every try.
-        Transition::None | Transition::StillPaused { .. } => {}
-        Transition::Paused { pause } => tracing::warn!(
-            route,
-            publisher,
-            destination = target,
-            ?pause,
-            problem,
-            "a target is paused: it takes nothing, or asks for a pause; its events stay pending, no attempt is counted, and the route goes on"
-        ),
-        Transition::Resumed => tracing::info!(route, publisher, destination = target, "a target takes events again"),
     }
 }
 

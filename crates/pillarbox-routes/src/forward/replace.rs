@@ -25,15 +25,12 @@ impl Forwarder {
             .filter(|runtime| keeps(&runtime.name))
             .map(|runtime| (Arc::clone(&runtime.name), Arc::clone(runtime)))
             .collect();
-        // Before any of the new ones is made, whose gauges have the same names.
         let built = routes.built(&kept)?;
         let generation = table.generation + 1;
         let is_kept = |runtime: &Arc<RouteRuntime>| built.runtimes.iter().any(|other| Arc::ptr_eq(other, runtime));
-        let is_named = |runtime: &Arc<RouteRuntime>| built.runtimes.iter().any(|other| other.name == runtime.name);
-        for runtime in table.runtimes.iter().filter(|runtime| !is_kept(runtime) && !is_named(runtime)) {
-            runtime.meters.rest();
-        }
         for runtime in table.runtimes.iter().filter(|runtime| !is_kept(runtime)) {
+            // Calls of it may still be under way.
+            runtime.meters.retire();
             stay_paused(runtime, &built.runtimes);
         }
         let (now, mut held_until) = (Instant::now(), None);
@@ -62,7 +59,7 @@ fn stay_paused(before: &RouteRuntime, all: &[Arc<RouteRuntime>]) {
     match new.and_then(|runtime| Some((runtime, runtime.sink.as_ref()?))) {
         Some((runtime, sink)) => {
             *sink.by_hand.lock() = Some(Arc::from(reason));
-            runtime.meters.paused.set(1.0);
+            runtime.report();
             tracing::warn!(
                 route,
                 reason,

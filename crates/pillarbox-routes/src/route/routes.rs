@@ -7,7 +7,7 @@ use pillarbox_core::lock::Mutex;
 use pillarbox_engine::run::TypePause;
 
 use super::{Route, RouteError, RouteRuntime, Sink};
-use crate::forward::{Forwarder, Stranded};
+use crate::forward::{Forwarder, Stranded, TargetLog};
 use crate::guard::{Backoffs, Circuit, Limits, Targets};
 use crate::observe::{self, Meters, PREFIX};
 use crate::shape::{HeaderRules, Template};
@@ -206,6 +206,7 @@ impl Checked {
             types: Mutex::default(),
             by_hand: Mutex::default(),
             stranded: Stranded::default(),
+            target_log: TargetLog::default(),
         });
         RouteRuntime { name, selector: route.selector, sink, meters }
     }

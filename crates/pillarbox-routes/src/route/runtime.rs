@@ -8,7 +8,7 @@ use pillarbox_core::publisher::{Message, Publisher};
 use tokio::time::Instant;
 
 use super::rule::Remake;
-use crate::forward::Stranded;
+use crate::forward::{Stranded, TargetLog};
 use crate::guard::{Backoffs, Circuit, Limits, Part, Parts, Targets};
 use crate::observe::Meters;
 use crate::select::{Predicate, Selector};
@@ -22,6 +22,17 @@ pub(crate) struct RouteRuntime {
     /// `None`: what it takes goes nowhere.
     pub(crate) sink: Option<Sink>,
     pub(crate) meters: Meters,
+}
+
+impl RouteRuntime {
+    /// Brings its gauges up to date. To be called without a lock of its sink.
+    pub(crate) fn report(&self) {
+        let Some(sink) = &self.sink else { return };
+        self.meters.report(|| {
+            let is_paused = sink.by_hand.lock().is_some() || sink.circuit.lock().paused().is_some();
+            (is_paused, sink.targets.lock().all_paused().count())
+        });
+    }
 }
 
 /// The place to which a route sends: the broker, and the form of the messages.
@@ -44,6 +55,7 @@ pub(crate) struct Sink {
     /// The reason, while an operator has it paused.
     pub(crate) by_hand: Mutex<Option<Arc<str>>>,
     pub(crate) stranded: Stranded,
+    pub(crate) target_log: TargetLog,
 }
 
 /// The types of the events that have come this way and of which none goes another: what can be held back.
@@ -117,6 +129,7 @@ impl Sink {
         };
         let info = self.publisher.info();
         let target = self.target.fill_target(event, info.targets)?;
+        self.refuse_reserved(&target)?;
         let outline = Outline { target, key, kind: info.kind, source: &self.source };
         let mut message = self.format.shape(event, outline, &self.headers)?;
         message.tenant = event.tenant_id().map(Into::into);
@@ -126,19 +139,6 @@ impl Sink {
         }
     }
 
-    /// The parts of the destination that a message needs; `None` if they are the same for every event.
-    pub(crate) fn parts(&self, message: &Message) -> Option<Parts> {
-        if self.target.fixed() == Some(&*message.target) {
-        self.refuse_reserved(&target)?;
-            return None;
-        }
-        let server = self.publisher.server(&message.target).map(|server| Part::Server(server.into()));
-        Some(Parts { server, target: Part::Target(Arc::clone(&message.target)) })
-    }
-
-    /// A part of the destination, as it may be shown.
-    pub(crate) fn shown(&self, part: &Part) -> String {
-        match part {
     /// Refuses a target that a value of the event has made one of the broker's own.
     fn refuse_reserved(&self, target: &str) -> Result<(), String> {
         let reserved = self.publisher.info().reserved.filter(|first| target.starts_with(*first));
@@ -151,6 +151,18 @@ impl Sink {
         }
     }
 
+    /// The parts of the destination that a message needs; `None` if they are the same for every event.
+    pub(crate) fn parts(&self, message: &Message) -> Option<Parts> {
+        if self.target.fixed() == Some(&*message.target) {
+            return None;
+        }
+        let server = self.publisher.server(&message.target).map(|server| Part::Server(server.into()));
+        Some(Parts { server, target: Part::Target(Arc::clone(&message.target)) })
+    }
+
+    /// A part of the destination, as it may be shown.
+    pub(crate) fn shown(&self, part: &Part) -> String {
+        match part {
             Part::Server(server) => server.to_string(),
             Part::Target(target) => self.publisher.shown(target).into_owned(),
         }

@@ -182,7 +182,7 @@ impl Worker {
             Ok(())
         };
         if let Err(broken) = limited("an interceptor", std::slice::from_ref(item), limit, slot, after).await {
-            tracing::warn!(event_id = delivery.id().as_str(), error = %broken, "an interceptor failed after the handler");
+            self.interceptors.failed_after(delivery, &broken.to_string());
         }
     }
 

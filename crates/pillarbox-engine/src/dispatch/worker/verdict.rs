@@ -122,10 +122,14 @@ impl Worker {
             let observing = observe(observer, self.delivery(item), failure);
             let observing = self.interceptors.contexts.around(headers(), span, observing);
             let observed = limited("the on_dead observer", items, limit, slot, async { Ok(observing.await) }).await;
-            if let Some(error) = observed.map_or_else(|broken| Some(broken.to_string()), Result::err) {
+            if let Some(error) = observed.map_or_else(|broken| Some(broken.to_string()), Result::err)
+                && let Some(events) = self.complaints.report(1)
+            {
                 tracing::warn!(
+                    events,
                     event_id = row.event.id().as_str(),
                     event_type = row.event.event_type(),
+                    handler = row.handler.as_deref(),
                     error,
                     "the on_dead observer failed; the event is DEAD all the same"
                 );

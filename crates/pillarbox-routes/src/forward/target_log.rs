@@ -1,0 +1,52 @@
+use pillarbox_core::throttle::Throttle;
+
+use crate::guard::{Part, Transition};
+use crate::route::{RouteRuntime, Sink};
+
+/// Tells of the targets of one route that are paused by themselves, and of those that go on. There may be many, and each pauses again and again:
+/// one line in ten seconds speaks for all of a kind, and the status of the route has the others.
+#[derive(Debug, Default)]
+pub(crate) struct TargetLog {
+    paused: Throttle,
+    resumed: Throttle,
+}
+
+impl TargetLog {
+    /// Not a field `target`: in a line of JSON that is the module which logs.
+    pub(super) fn tell(
+        &self,
+        runtime: &RouteRuntime,
+        sink: &Sink,
+        part: &Part,
+        transition: &Transition,
+        problem: Option<&str>,
+    ) {
+        let (route, publisher) = (&*runtime.name, sink.publisher.info().kind);
+        match transition {
+            // Each may have its own words at every try.
+            Transition::None | Transition::StillPaused { .. } => {}
+            Transition::Paused { pause } => {
+                let Some(targets) = self.paused.report(1) else { return };
+                tracing::warn!(
+                    route,
+                    publisher,
+                    destination = sink.shown(part),
+                    targets,
+                    ?pause,
+                    problem = problem.unwrap_or_default(),
+                    "a target is paused: it takes nothing, or asks for a pause; its events stay pending, no attempt is counted, and the route goes on"
+                );
+            }
+            Transition::Resumed => {
+                let Some(targets) = self.resumed.report(1) else { return };
+                tracing::info!(
+                    route,
+                    publisher,
+                    destination = sink.shown(part),
+                    targets,
+                    "a target takes events again"
+                );
+            }
+        }
+    }
+}
