@@ -25,7 +25,7 @@ pub enum EventState {
 
 impl EventState {
     fn of(status: i16, error: Option<&str>, due_at: Option<Timestamp>, now: Timestamp) -> Self {
-        match Status::ALL.into_iter().find(|known| known.code() == status) {
+        match Status::from_code(status) {
             Some(Status::New) if due_at.is_some_and(|due_at| due_at > now) => Self::Delayed,
             Some(Status::New) => Self::New,
             Some(Status::Retry) => Self::Retrying,

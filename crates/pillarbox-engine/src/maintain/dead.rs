@@ -175,7 +175,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
         if records.is_empty() {
             return Ok(Changed::Unknown);
         }
-        let dead = records.iter().filter(|record| record.status == Status::Dead.code());
+        let dead = records.iter().filter(|record| Status::from_code(record.status) == Some(Status::Dead));
         // The statement asks again whether they are.
         let changed = self.apply(action, &dead.map(|record| record.seq).collect::<Vec<_>>()).await?;
         Ok(if changed == 0 { Changed::NotDead } else { Changed::Rows(changed) })

@@ -232,9 +232,8 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
         if records.is_empty() {
             return Ok(PendingChange::Unknown);
         }
-        let pending = [Status::New.code(), Status::Retry.code()];
-        let seqs: Vec<i64> =
-            records.iter().filter(|record| pending.contains(&record.status)).map(|record| record.seq).collect();
+        let is_pending = |record: &&Record| Status::from_code(record.status).is_some_and(Status::is_pending);
+        let seqs: Vec<i64> = records.iter().filter(is_pending).map(|record| record.seq).collect();
         // The statement asks again whether they are.
         let changed = self.apply(action, &seqs).await?;
         Ok(if changed == 0 { PendingChange::Nothing } else { PendingChange::Rows(changed) })
