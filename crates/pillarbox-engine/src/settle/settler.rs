@@ -330,7 +330,7 @@ impl Settler {
             let RowId { seq, event_id, handler } = row;
             tracing::error!(
                 events, event_id = event_id.as_str(), seq, handler = handler.as_deref(), %error,
-                "the database refuses to record the results of events; their handlers are called again in a minute, of very many sooner"
+                "the database refuses to record the results of events; their handlers are called again within a minute"
             );
         }
         if matches!(verdict.change, Change::Hold { .. }) {
