@@ -153,7 +153,7 @@ async fn routes(browser: &Browser, site: &Site) {
     browser.press("form[action$=resume-route] button").await;
     browser
         .wait_until(
-            "return document.body.innerText.includes('open') && !document.body.innerText.includes('the partner moves')",
+            "return document.body.innerText.includes('delivering') && !document.body.innerText.includes('the partner moves')",
         )
         .await;
 }
