@@ -81,6 +81,8 @@ enum EventStateArg {
     Retrying,
     /// Delivered, or cancelled.
     Done,
+    /// Cancelled by an operator.
+    Cancelled,
     /// Given up.
     Dead,
 }
@@ -94,7 +96,7 @@ impl EventMatching {
             EventStateArg::Pending => None,
             EventStateArg::New | EventStateArg::Delayed => Some(Status::New),
             EventStateArg::Retrying => Some(Status::Retry),
-            EventStateArg::Done => Some(Status::Done),
+            EventStateArg::Done | EventStateArg::Cancelled => Some(Status::Done),
             EventStateArg::Dead => Some(Status::Dead),
         });
         Ok(EventFilter { attributes: attributes.into(), event_id: id, status, since, before, error, read_at_most })
@@ -102,7 +104,10 @@ impl EventMatching {
 
     /// True if the filter finds events that do not match too, since the column `status` does not tell them apart.
     pub(crate) fn is_narrower(&self) -> bool {
-        matches!(self.state, Some(EventStateArg::Pending | EventStateArg::New | EventStateArg::Delayed))
+        matches!(
+            self.state,
+            Some(EventStateArg::Pending | EventStateArg::New | EventStateArg::Delayed | EventStateArg::Cancelled)
+        )
     }
 
     /// True if an event that the filter has found matches.
@@ -111,6 +116,7 @@ impl EventMatching {
             Some(EventStateArg::Pending) => state.is_pending(),
             Some(EventStateArg::New) => state == EventState::New,
             Some(EventStateArg::Delayed) => state == EventState::Delayed,
+            Some(EventStateArg::Cancelled) => state == EventState::Cancelled,
             Some(EventStateArg::Retrying | EventStateArg::Done | EventStateArg::Dead) | None => true,
         }
     }

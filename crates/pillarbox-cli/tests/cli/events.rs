@@ -55,6 +55,7 @@ async fn list_shows_events_of_any_state_newest_first_and_how_far_it_has_searched
     assert_eq!(all["events"][0]["done_at"], "1970-01-01T00:00:05.5Z");
 
     assert_eq!(ids(&list(&["--state", "done"])), ["cancelled", "done"]);
+    assert_eq!(ids(&list(&["--state", "cancelled"])), ["cancelled"]);
     assert_eq!(ids(&list(&["--state", "dead"])), ["dead"]);
     assert_eq!(ids(&list(&["--state", "retrying"])), ["retry"]);
     assert_eq!(ids(&list(&["--state", "pending"])), ["retry", "new"]);

@@ -72,6 +72,12 @@ impl ReadCursor {
         }
     }
 
+    /// Of a table from which delivered rows are deleted, if they are.
+    pub(crate) fn with_rows_that_leave(mut self, rows_leave: bool) -> Self {
+        self.safe_point = SafePoint::of_rows_that_leave(rows_leave);
+        self
+    }
+
     /// The `seq` up to which the table is proven complete: a fetch that begins now sees all that will ever be there.
     pub(super) fn complete(&self) -> i64 {
         self.safe_point.complete()
@@ -93,7 +99,7 @@ impl ReadCursor {
             return false;
         }
         self.history = history;
-        self.safe_point = SafePoint::default();
+        self.safe_point.forget();
         true
     }
 

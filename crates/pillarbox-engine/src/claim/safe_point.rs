@@ -24,9 +24,21 @@ pub(crate) struct SafePoint {
     /// The same without knowing the transactions, and since when.
     aged: Option<(i64, Instant)>,
     asked: Option<Instant>,
+    /// True if delivered rows are deleted.
+    rows_leave: bool,
 }
 
 impl SafePoint {
+    /// Where delivered rows are deleted, the highest row says nothing of the numbers.
+    pub(crate) fn of_rows_that_leave(rows_leave: bool) -> Self {
+        Self { rows_leave, ..Self::default() }
+    }
+
+    /// Forgets all that is known of the table.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::of_rows_that_leave(self.rows_leave);
+    }
+
     /// The `seq` up to which the table is complete.
     pub(crate) fn complete(&self) -> i64 {
         self.complete
@@ -48,10 +60,12 @@ impl SafePoint {
     fn learn(&mut self, writers: Writers, now: Instant) {
         let highest = writers.highest;
         let known = self.complete.max(self.aged.map_or(0, |(seq, _)| seq));
-        if 0 < highest && highest < known {
-            // Numbers may have begun anew, as after a TRUNCATE: then nothing is known of them. Or the newest rows were deleted, and the same is
+        if 0 < highest && highest < known && !self.rows_leave {
+            // Numbers may have begun anew, as after a TRUNCATE: then nothing is known of them. Or somebody deleted the newest rows, and the same is
             // proven once more. In an empty table there is nothing to miss.
-            *self = Self { asked: self.asked, ..Self::default() };
+            let asked = self.asked;
+            self.forget();
+            self.asked = asked;
         }
         if writers.open.is_none() {
             match self.aged {
@@ -100,6 +114,20 @@ mod tests {
         for (seconds, highest, complete) in [(0, 10, 9), (50, 5, 0), (60, 7, 0), (109, 12, 0), (110, 20, 5)] {
             safe_point.learn(unknown(highest), now + Duration::from_secs(seconds));
             assert_eq!(safe_point.complete(), complete, "after {seconds} s");
+        }
+    }
+
+    #[test]
+    fn where_delivered_rows_are_deleted_the_highest_one_may_fall() {
+        for (rows_leave, complete) in [(false, 0), (true, 100)] {
+            let (mut safe_point, now) = (SafePoint::of_rows_that_leave(rows_leave), Instant::now());
+            let writers = |highest| Writers { highest, open: None, prepared: Vec::new() };
+            safe_point.learn(writers(100), now);
+            safe_point.learn(writers(120), now + LONGEST);
+            assert_eq!(safe_point.complete(), 100);
+            // All that was delivered is gone, and a DEAD row is left.
+            safe_point.learn(writers(5), now + LONGEST + ASK_EVERY);
+            assert_eq!(safe_point.complete(), complete);
         }
     }
 

@@ -195,6 +195,11 @@ impl Meters {
         self.active.set(f64::NAN);
     }
 
+    /// This process is to deliver, and does not yet.
+    pub(crate) fn might_deliver(&self) {
+        self.active.set(0);
+    }
+
     /// This process does not deliver: its memory is empty, and of the table it knows nothing, which is not zero.
     pub(crate) fn inactive(&self) {
         self.active.set(0);

@@ -481,6 +481,12 @@ impl Outbox {
         self.shared.writer.clone()
     }
 
+    /// Says in the metrics of an outbox that was stopped that one like it is to deliver in this process, and does not yet.
+    #[doc(hidden)]
+    pub fn might_deliver(&self) {
+        self.shared.telemetry.meters.might_deliver();
+    }
+
     /// The store this outbox was built on.
     #[must_use]
     pub fn store(&self) -> &dyn Store {

@@ -200,6 +200,7 @@ impl<'a> Parts<'a> {
             config.claim.clone(),
             self.type_pause.clone(),
         )
+        .with_rows_that_leave(config.settle.delete_done)
     }
 
     pub(super) fn rebalancer(&self, queue: &Arc<KeyedQueue>) -> Rebalancer {

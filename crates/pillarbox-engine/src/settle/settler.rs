@@ -109,11 +109,19 @@ impl Settler {
                         self.in_flight.forget(batch.iter().map(|verdict| verdict.row.seq).collect());
                     }
                     self.record(&mut batch).await;
+                    self.tell_of_the_end();
                     batch.clear();
                     self.telemetry.loops.settle.clear();
                 }
                 () = self.in_flight.end_quarantine() => {}
             }
+        }
+    }
+
+    /// Tells of the end of trouble once nothing of a batch is left to be recorded: parts of it are recorded earlier.
+    fn tell_of_the_end(&mut self) {
+        if let Some(since) = self.complaints.failing_since.take().filter(|_| !self.give_up.is_cancelled()) {
+            tracing::info!(failed_for = ?since.elapsed(), "verdicts are recorded again");
         }
     }
 
@@ -189,9 +197,6 @@ impl Settler {
         loop {
             match answer {
                 Ok(refused) => {
-                    if let Some(since) = self.complaints.failing_since.take() {
-                        tracing::info!(failed_for = ?since.elapsed(), "verdicts are recorded again");
-                    }
                     // After a failure the first try may have been recorded all the same, and then repeating it changes
                     // nothing: what looks refused is not known to be.
                     self.settled(batch, &refused, !tried);

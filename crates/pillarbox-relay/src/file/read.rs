@@ -60,11 +60,27 @@ fn certificates(url: &DatabaseUrl) -> Vec<Option<Vec<u8>>> {
     paths.map(|path| std::fs::read(&*percent_decode_str(path).decode_utf8().ok()?).ok()).collect()
 }
 
+/// What a URL says of the place of the tables: not who connects, nor how.
+fn place(url: &str) -> &str {
+    let (place, _) = url.split_once('?').unwrap_or((url, ""));
+    let place = place.split_once("://").map_or(place, |(_, place)| place);
+    place.rsplit_once('@').map_or(place, |(_, place)| place)
+}
+
 impl Source {
-    /// True if both say the same, what `store.url_file` and the certificates of the URL hold included.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let has_same_url = self.url == other.url && self.certificates == other.certificates;
-        self.name == other.name && has_same_url && self.settings.is_same(&other.settings)
+    /// True if both say the same, what `store.url_file` and the certificates of the URL hold included. A certificate that cannot be read now, as
+    /// while it is written, is that of before.
+    pub(crate) fn is_same(&self, before: &Self) -> bool {
+        let mut certificates = self.certificates.iter().zip(&before.certificates);
+        let has_same_url = self.url == before.url && certificates.all(|(now, before)| now.is_none() || now == before);
+        self.name == before.name && has_same_url && self.settings.is_same(&before.settings)
+    }
+
+    /// True if both lead to the same tables, whoever connects and however.
+    pub(crate) fn has_same_tables(&self, other: &Self) -> bool {
+        let place = |source: &Self| source.url.as_ref().map(|url| place(url.as_str()).to_owned());
+        let (own, others) = (&self.settings.store, &other.settings.store);
+        place(self) == place(other) && own.table == others.table && own.table_prefix == others.table_prefix
     }
 
     /// The settings, for people.
@@ -438,6 +454,18 @@ mod tests {
     use super::*;
 
     /// A certificate that is renewed in its place leaves the text of the URL as it was.
+    #[test]
+    fn a_place_is_a_url_without_the_user_and_parameters() {
+        for (url, expected) in [
+            ("postgres://u:p%40@h:5433/d?sslmode=require&x=a@b", "h:5433/d"),
+            ("postgres://other@h:5433/d", "h:5433/d"),
+            ("mysql://h/d", "h/d"),
+            ("shop.db", "shop.db"),
+        ] {
+            assert_eq!(place(url), expected);
+        }
+    }
+
     #[test]
     fn a_source_is_another_one_once_a_certificate_of_its_url_is() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -87,8 +87,7 @@ impl Sources {
         self.show();
         for (deliverer, before) in begins {
             before.iter().for_each(|before| stay_paused(before, &deliverer));
-            let after = before.map(|before| before.ended.clone());
-            let beginning = Beginning { after, ..self.beginning(false) };
+            let beginning = Beginning { after: before, ..self.beginning(false) };
             self.tasks.spawn(work(&deliverer, beginning));
         }
         Ok(changes)

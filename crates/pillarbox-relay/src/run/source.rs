@@ -55,7 +55,7 @@ pub(super) struct Beginning {
     /// True if a source that cannot start ends the relay: at the start of the relay, not after a reload.
     pub(super) may_end: bool,
     /// Another incarnation of it, which has to stop first.
-    pub(super) after: Option<CancellationToken>,
+    pub(super) after: Option<Arc<Deliverer>>,
 }
 
 impl Deliverer {
@@ -83,7 +83,7 @@ impl Deliverer {
     pub(super) async fn run(self: Arc<Self>, beginning: Beginning) -> Result<(), RelayError> {
         let _ended = self.ended.clone().drop_guard();
         if let Some(before) = &beginning.after {
-            before.cancelled().await;
+            before.ended.cancelled().await;
         }
         let Some((store, outbox)) = Box::pin(self.start(beginning, self.stop.cancelled())).await? else {
             return Ok(());
@@ -144,7 +144,7 @@ impl Deliverer {
         beginning: Beginning,
         until: impl Future<Output = ()>,
     ) -> Result<Option<(Arc<dyn Store>, Outbox)>, RelayError> {
-        let Beginning { file, batch, may_end, after: _ } = beginning;
+        let Beginning { file, batch, may_end, after } = beginning;
         let mut until = pin!(until);
         let must_be_there = may_end && file.server.on_unavailable == OnUnavailable::Exit;
         let begun = tokio::select! {
@@ -177,11 +177,23 @@ impl Deliverer {
                 "a source cannot deliver yet; it is tried again, and the other sources go on"
             );
             self.set(State::Waiting { problem });
+            if let Some(before) = &after {
+                before.leaves_nobody(&self.source);
+            }
             tokio::select! {
                 () = sleep(next) => {}
                 () = &mut until => return Ok(None),
             }
             pause = pause.saturating_mul(2).min(LONGEST);
+        }
+    }
+
+    /// Nobody delivers after it has stopped, though `next` is to: metrics say so, where they are of the same tables.
+    fn leaves_nobody(&self, next: &Source) {
+        if let State::Started { outbox, .. } = &*self.state.lock()
+            && self.source.has_same_tables(next)
+        {
+            outbox.might_deliver();
         }
     }
 

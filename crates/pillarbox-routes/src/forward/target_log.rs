@@ -3,12 +3,21 @@ use pillarbox_core::throttle::Throttle;
 use crate::guard::{Part, Transition};
 use crate::route::{RouteRuntime, Sink};
 
+/// The lines of a kind in ten seconds: a handful of targets is named, and thousands are not.
+const LINES: u32 = 10;
+
 /// Tells of the targets of one route that are paused by themselves, and of those that go on. There may be many, and each pauses again and again:
-/// one line in ten seconds speaks for all of a kind, and the status of the route has the others.
-#[derive(Debug, Default)]
+/// a few are named, the next line speaks for the remainder too, and the status of the route has the others.
+#[derive(Debug)]
 pub(crate) struct TargetLog {
     paused: Throttle,
     resumed: Throttle,
+}
+
+impl Default for TargetLog {
+    fn default() -> Self {
+        Self { paused: Throttle::lines(LINES), resumed: Throttle::lines(LINES) }
+    }
 }
 
 impl TargetLog {
