@@ -59,24 +59,23 @@ impl<T> ClassQueue<T> {
         let mut searched = Vec::new();
         loop {
             let class = self.first(|class| may(class) && !searched.contains(&class))?;
-            let queue = self.queues.get_mut(class.index())?;
-            let Some(place) = queue.iter().take(PASSED_OVER).position(|(_, item)| wanted(item)) else {
-                searched.push(class);
-                continue;
-            };
-            let (_, item) = queue.remove(place)?;
-            self.len -= 1;
-            if queue.is_empty() {
-                self.active.retain(|active| *active != class);
+            let queue = self.queues.get(class.index())?;
+            match queue.iter().take(PASSED_OVER).position(|(_, item)| wanted(item)) {
+                Some(place) => return self.remove_at(class, place).map(|(_, item)| item),
+                None => searched.push(class),
             }
-            return Some(item);
         }
     }
 
     /// Takes the first item of a class, with its number.
     pub(super) fn pop(&mut self, class: Class) -> Option<(u64, T)> {
+        self.remove_at(class, 0)
+    }
+
+    /// Takes the item at a place of a class, with its number. It is the first one nearly always.
+    fn remove_at(&mut self, class: Class, place: usize) -> Option<(u64, T)> {
         let queue = self.queues.get_mut(class.index())?;
-        let item = queue.pop_front()?;
+        let item = if place == 0 { queue.pop_front() } else { queue.remove(place) }?;
         self.len -= 1;
         if queue.is_empty() {
             self.active.retain(|active| *active != class);
@@ -86,12 +85,9 @@ impl<T> ClassQueue<T> {
 
     /// Removes the first item of a class that `is_meant`, if there is one.
     pub(super) fn remove(&mut self, class: Class, is_meant: impl Fn(&T) -> bool) {
-        let Some(queue) = self.queues.get_mut(class.index()) else { return };
-        let Some(place) = queue.iter().position(|(_, item)| is_meant(item)) else { return };
-        queue.remove(place);
-        self.len -= 1;
-        if queue.is_empty() {
-            self.active.retain(|active| *active != class);
+        let place = |queue: &VecDeque<(u64, T)>| queue.iter().position(|(_, item)| is_meant(item));
+        if let Some(place) = self.queues.get(class.index()).and_then(place) {
+            self.remove_at(class, place);
         }
     }
 
