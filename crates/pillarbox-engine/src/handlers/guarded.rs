@@ -30,23 +30,23 @@ impl<'a, T, C: FnOnce() -> BoxFuture<'a, T>> Future for Guarded<'a, T, C> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { call, called } = &mut *self;
-        let polled = catch_unwind(AssertUnwindSafe(|| {
+        // Written in its place, and not returned through the unwinding, which would copy it twice for each event.
+        let mut answer = Poll::Pending;
+        let ended = catch_unwind(AssertUnwindSafe(|| {
             if let Some(call) = call.take() {
                 *called = Some(call());
             }
-            let polled = called.as_mut().map_or(Poll::Pending, |called| called.as_mut().poll(context));
-            if polled.is_ready() {
-                drop(called.take());
+            let Some(future) = called else { return };
+            if let Poll::Ready(ready) = future.as_mut().poll(context) {
+                answer = Poll::Ready(Ok(ready));
+                *called = None;
             }
-            polled
         }));
-        polled.map_or_else(
-            |panic| {
-                self.discard();
-                Poll::Ready(Err(panic_message(&*panic)))
-            },
-            |polled| polled.map(Ok),
-        )
+        if let Err(panic) = ended {
+            self.discard();
+            return Poll::Ready(Err(panic_message(&*panic)));
+        }
+        answer
     }
 }
 

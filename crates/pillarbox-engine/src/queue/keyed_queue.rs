@@ -14,8 +14,8 @@ pub(crate) use backlogged::Refill;
 pub(super) use state::hash_of as key_of;
 use state::{Admission, Effect, KeyHash, Ready, Running, State, Suspected, Watched, hash, hash_of, partition_of};
 
-use super::class_queue::PASSED_OVER;
-use super::{Class, Item, Limits, Shares};
+use super::turn_queue::Turn;
+use super::{Class, Item, Limits, PASSED_OVER, Shares};
 use crate::config::FailingKey;
 use crate::operator_pauses::OperatorPauses;
 use pillarbox_core::handle::{DeliveringNode, Path};
@@ -337,7 +337,7 @@ impl KeyedQueue {
                     self.shares.items.notify_one();
                     return None;
                 }
-                self.shares.opens_at(state.ready.active())
+                self.shares.opens_at(state.ready.classes())
             };
             self.shares.wait_for_item(opens_at).await;
         }
@@ -348,9 +348,9 @@ impl KeyedQueue {
     pub(crate) fn pop_more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
         let mut state = self.state.lock();
         let (mut items, mut passed) = (Vec::new(), Vec::new());
-        let max = self.shares.take(class, max);
+        let (turn, max) = (Turn::of(class), self.shares.take(class, max));
         while items.len() < max && passed.len() < PASSED_OVER {
-            let Some((number, ready)) = state.pop_ready(class) else { break };
+            let Some((number, ready)) = state.pop_ready(turn) else { break };
             if state.item_of(&ready).is_some_and(&wanted) {
                 if let Some(mut item) = state.run(ready, &self.deliverer) {
                     item.begin(false);
@@ -360,7 +360,7 @@ impl KeyedQueue {
                 passed.push((number, ready));
             }
         }
-        state.ready.put_back(class, passed);
+        state.ready.put_back(turn, passed);
         self.shares.give_back(class, max - items.len());
         let is_wanted = items.iter().any(|item| self.wants(&state, item));
         drop(state);

@@ -2,7 +2,6 @@
 //!
 //! Everything here is a hint. The table is the truth, and all of it may vanish at any moment without losing an event.
 
-mod class_queue;
 mod in_flight;
 mod intake;
 mod keyed_queue;
@@ -13,6 +12,7 @@ mod registry;
 mod release_queue;
 mod reported;
 mod shares;
+mod turn_queue;
 mod unrecorded;
 mod unverified;
 mod work_queue;
@@ -30,4 +30,5 @@ pub(crate) use reported::Reported;
 pub(crate) use shares::{Charge, Class, Classes, Limits, Shares};
 use unrecorded::Unrecorded;
 pub(crate) use unverified::Unverified;
+use work_queue::PASSED_OVER;
 pub(crate) use work_queue::{Dropped, WorkQueue};

@@ -6,8 +6,8 @@ use pillarbox_core::ownership::PriorAttempt;
 use pillarbox_core::store::Row;
 use tokio::time::Instant;
 
-use super::class_queue::{ClassQueue, PASSED_OVER};
-use super::{Charge, Class, Dropped, Shares};
+use super::turn_queue::{Turn, TurnQueue};
+use super::{Charge, Class, Dropped, PASSED_OVER, Shares};
 use crate::operator_pauses::OperatorPauses;
 
 /// The answer to cold events that were to be queued.
@@ -53,6 +53,11 @@ impl Item {
         }
     }
 
+    /// What it waits for.
+    pub(super) fn turn(&self) -> Turn {
+        Turn { class: self.class, alone: self.runs_alone() }
+    }
+
     /// A worker takes it: as what it is called with, or beside that.
     pub(super) fn begin(&mut self, is_call: bool) {
         let alone = self.runs_alone();
@@ -76,8 +81,8 @@ pub(crate) struct ReadyQueue {
 
 #[derive(Debug, Default)]
 struct State {
-    hot: ClassQueue<Item>,
-    cold: ClassQueue<Item>,
+    hot: TurnQueue<Item>,
+    cold: TurnQueue<Item>,
     /// Hot events taken since the last cold one.
     hot_in_a_row: u8,
     closed: bool,
@@ -85,9 +90,7 @@ struct State {
 
 impl State {
     fn next(&mut self, shares: &Shares) -> Option<Item> {
-        let take = |queue: &mut ClassQueue<Item>| {
-            queue.take(|class| shares.may_begin(class), |item| !item.runs_alone() || shares.may_run_alone())
-        };
+        let take = |queue: &mut TurnQueue<Item>| queue.pop_first(|turn| shares.is_turn(turn));
         if self.hot_in_a_row < 2
             && let Some(item) = take(&mut self.hot)
         {
@@ -113,6 +116,11 @@ impl ReadyQueue {
         &self.shares
     }
 
+    /// What an event waits for. One worker alone has nothing run beside anything, and all that it takes may be in order.
+    fn turn(&self, item: &Item) -> Turn {
+        if self.shares.workers() == 1 { Turn::of(item.class) } else { item.turn() }
+    }
+
     /// Queues a hot event that was committed at `since`; false if there is no room for it, or the queue is closed.
     pub(crate) fn push_hot(&self, row: Arc<Row>, since: Instant) -> bool {
         let class = self.shares.class(&row, Path::Hot);
@@ -122,10 +130,9 @@ impl ReadyQueue {
             return false;
         }
         let charge = Some(Charge::new(&self.shares, class, &row, false));
-        state.hot.push(
-            class,
-            Item { row, path: Path::Hot, since, prior_attempt: PriorAttempt::Clean, class, charge, deliverer: None },
-        );
+        let prior_attempt = PriorAttempt::Clean;
+        let item = Item { row, path: Path::Hot, since, prior_attempt, class, charge, deliverer: None };
+        state.hot.push(self.turn(&item), item);
         drop(state);
         self.shares.items.notify_one();
         true
@@ -158,7 +165,7 @@ impl ReadyQueue {
             }
             let charge = Some(Charge::new(&self.shares, class, &row, true));
             let item = Item { row, path: Path::Cold, since, prior_attempt, class, charge, deliverer: None };
-            state.cold.push(class, item);
+            state.cold.push(self.turn(&item), item);
         }
         debug_assert!(state.cold.len() <= self.cold_capacity, "I7: a claim takes at most the free slots");
         drop(state);
@@ -187,7 +194,7 @@ impl ReadyQueue {
                     self.shares.items.notify_one();
                     return None;
                 }
-                self.shares.opens_at(state.hot.active().chain(state.cold.active()))
+                self.shares.opens_at(state.hot.classes().chain(state.cold.classes()))
             };
             self.shares.wait_for_item(opens_at).await;
         }
@@ -198,12 +205,12 @@ impl ReadyQueue {
     pub(crate) fn pop_more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
         let mut state = self.state.lock();
         let state = &mut *state;
-        let max = self.shares.take(class, max);
+        let (turn, max) = (Turn::of(class), self.shares.take(class, max));
         let mut items = Vec::new();
         for queue in [&mut state.hot, &mut state.cold] {
             let mut passed = Vec::new();
             while items.len() < max && passed.len() < PASSED_OVER {
-                match queue.pop(class) {
+                match queue.pop(turn) {
                     Some((_, mut item)) if wanted(&item) => {
                         item.begin(false);
                         items.push(item);
@@ -212,7 +219,7 @@ impl ReadyQueue {
                     None => break,
                 }
             }
-            queue.put_back(class, passed);
+            queue.put_back(turn, passed);
         }
         self.shares.give_back(class, max - items.len());
         items
@@ -284,7 +291,8 @@ mod tests {
     use pillarbox_core::event::Envelope;
     use pillarbox_core::write::NewRow;
 
-    const CAPACITY: usize = 100;
+    /// More than a search for more of a call passes over.
+    const CAPACITY: usize = 2 * PASSED_OVER;
 
     fn queue() -> Arc<ReadyQueue> {
         let most = Limits { rows: CAPACITY, bytes: usize::MAX };
@@ -323,17 +331,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn of_events_that_have_been_through_a_crash_one_runs_at_a_time() {
         let queue = queue();
-        let prior_attempt = |seq| if seq < 3 { PriorAttempt::Crashed } else { PriorAttempt::Clean };
-        let pushed =
-            queue.push_cold((0..4).map(|seq| (Arc::new(row(seq)), prior_attempt(seq))).collect(), None, || false);
+        let innocent_seq = i64::try_from(CAPACITY).expect("small") - 1;
+        let prior_attempt = |seq| if seq < innocent_seq { PriorAttempt::Crashed } else { PriorAttempt::Clean };
+        let pushed = queue.push_cold(
+            (0..=innocent_seq).map(|seq| (Arc::new(row(seq)), prior_attempt(seq))).collect(),
+            None,
+            || false,
+        );
         assert!(matches!(pushed, Pushed::AllBut(refused) if refused.is_empty()));
         let next = async || timeout(Duration::from_secs(1), queue.pop()).await.map(|item| item.expect("one waits"));
         let mut running = next().await.expect("the first");
         let innocent = next().await.expect("one that has not been through a crash");
-        assert_eq!((running.row.seq, innocent.row.seq), (0, 3));
+        assert_eq!((running.row.seq, innocent.row.seq), (0, innocent_seq));
         drop(innocent);
         queue.close();
-        for seq in 1..3 {
+        for seq in 1..innocent_seq {
             assert!(next().await.is_err(), "the others wait for the one that runs");
             drop(running);
             running = next().await.expect("the next one");

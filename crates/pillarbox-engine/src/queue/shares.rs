@@ -11,6 +11,7 @@ use pillarbox_core::store::Row;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::turn_queue::Turn;
 use crate::handlers::{Limiter, Router, Target, lane};
 
 /// Classes that are told apart; further ones share the last.
@@ -124,7 +125,7 @@ impl Shares {
     }
 
     /// True if a worker may take an event of this class now.
-    pub(super) fn may_begin(&self, class: Class) -> bool {
+    fn may_begin(&self, class: Class) -> bool {
         if let Some(limiter) = self.limiter(class)
             && !limiter.lets_begin(Instant::now())
             && !plants::is("handler_limit_is_ignored")
@@ -138,9 +139,14 @@ impl Shares {
         may_begin(self.workers, own, self.workers.saturating_sub(busy), || self.idle_classes())
     }
 
-    /// True if a worker may take an event that [runs alone](super::Item::runs_alone): none does now.
-    pub(super) fn may_run_alone(&self) -> bool {
-        !self.alone.load(Relaxed)
+    /// True if a worker may take an event that waits for this now.
+    pub(super) fn is_turn(&self, turn: Turn) -> bool {
+        self.may_begin(turn.class) && !(turn.alone && self.alone.load(Relaxed))
+    }
+
+    /// The number of workers.
+    pub(super) fn workers(&self) -> usize {
+        self.workers
     }
 
     /// The number of classes with no event under way, those that no event was of yet among them.

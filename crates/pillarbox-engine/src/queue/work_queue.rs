@@ -7,6 +7,9 @@ use super::keyed_queue::Decided;
 use super::{Class, Item, KeyedQueue, ReadyQueue};
 use crate::operator_pauses::OperatorPauses;
 
+/// The largest number of events that a search for more of a call passes over.
+pub(super) const PASSED_OVER: usize = 1000;
+
 /// The queue from which workers take events.
 #[derive(Debug, Clone)]
 pub(crate) enum WorkQueue {

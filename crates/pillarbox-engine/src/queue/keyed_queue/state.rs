@@ -14,7 +14,7 @@ use pillarbox_core::store::{OrderKey, Row};
 use super::Source;
 use super::backlogged::Backlogged;
 use crate::operator_pauses::OperatorPauses;
-use crate::queue::class_queue::{ClassQueue, PASSED_OVER};
+use crate::queue::turn_queue::{Turn, TurnQueue};
 use crate::queue::{Charge, Class, Item, Shares};
 
 /// Seeded anew in each process, so that nobody can choose keys that wait for each other.
@@ -38,7 +38,7 @@ pub(super) struct Suspected {
 pub(super) struct State {
     pub(super) keys: HashMap<KeyHash, Key>,
     /// Keys that have an event for a worker, and events without a key.
-    pub(super) ready: ClassQueue<Ready>,
+    pub(super) ready: TurnQueue<Ready>,
     pub(super) running: HashMap<i64, Running>,
     /// Keys of which the table has more than memory holds.
     pub(super) backlogged: HashMap<KeyHash, Backlogged>,
@@ -85,8 +85,8 @@ pub(super) struct Key {
     /// Ascending by `seq`. Most keys have one event waiting: a tree would take room for eleven.
     pub(super) waiting: VecDeque<Item>,
     pub(super) running: bool,
-    /// The class under which it is listed as ready: that of its first event.
-    pub(super) listed: Option<Class>,
+    /// The turn under which it is listed as ready: that of its first event.
+    pub(super) listed: Option<Turn>,
     pub(super) blocked: Option<Blocked>,
     /// The class of the event that the others wait for.
     pub(super) account: Option<Class>,
@@ -113,17 +113,17 @@ impl Key {
         self.blocked.as_ref().is_some_and(|blocked| seq > blocked.head)
     }
 
-    /// Lists the key as ready, once, under the class of its first event; under another one it would be served when that is.
-    pub(super) fn list(&mut self, hash: KeyHash, ready: &mut ClassQueue<Ready>) {
-        let Some(class) = self.waiting.front().map(|item| item.class).filter(|_| !self.running) else { return };
-        let listed = self.listed.replace(class);
-        if listed == Some(class) {
+    /// Lists the key as ready, once, under the turn of its first event; under another one it would be served when that is.
+    pub(super) fn list(&mut self, hash: KeyHash, ready: &mut TurnQueue<Ready>) {
+        let Some(turn) = self.waiting.front().map(Item::turn).filter(|_| !self.running) else { return };
+        let listed = self.listed.replace(turn);
+        if listed == Some(turn) {
             return;
         }
         if let Some(listed) = listed {
             ready.remove(listed, |other| matches!(other, Ready::Key(other) if *other == hash));
         }
-        ready.push(class, Ready::Key(hash));
+        ready.push(turn, Ready::Key(hash));
     }
 
     /// Makes the waiting events of the key wait for an event of this class from now on.
@@ -226,7 +226,7 @@ impl State {
         let Some(hash) = hash else {
             self.suspect(&mut item, partition);
             item.charge = Some(Charge::new(shares, item.class, &item.row, true));
-            self.ready.push(item.class, Ready::Lone(item));
+            self.ready.push(item.turn(), Ready::Lone(item));
             self.queued += 1;
             return Admission::Queued;
         };
@@ -458,35 +458,19 @@ impl State {
 
     /// Takes what is ready first and may begin.
     pub(super) fn next(&mut self, deliverer: &DeliveringNode, shares: &Shares) -> Option<Item> {
-        let mut searched = Vec::new();
         loop {
-            let class = self.ready.first(|class| shares.may_begin(class) && !searched.contains(&class))?;
-            match self.first_ready(class, shares) {
-                Some(ready) => return self.run(ready, deliverer),
-                None => searched.push(class),
+            let turn = self.ready.first(|turn| shares.is_turn(turn))?;
+            // A turn may have had nothing but keys whose events were dropped.
+            if let Some((_, ready)) = self.pop_ready(turn) {
+                return self.run(ready, deliverer);
             }
         }
     }
 
-    /// Takes what is ready first of a class, passing over what may not run beside what runs.
-    fn first_ready(&mut self, class: Class, shares: &Shares) -> Option<Ready> {
-        let (mut first, mut passed) = (None, Vec::new());
-        while passed.len() < PASSED_OVER {
-            let Some((number, ready)) = self.pop_ready(class) else { break };
-            if shares.may_run_alone() || self.item_of(&ready).is_none_or(|item| !item.runs_alone()) {
-                first = Some(ready);
-                break;
-            }
-            passed.push((number, ready));
-        }
-        self.ready.put_back(class, passed);
-        first
-    }
-
-    /// Takes what is ready first of a class.
-    pub(super) fn pop_ready(&mut self, class: Class) -> Option<(u64, Ready)> {
+    /// Takes what is ready first of a turn.
+    pub(super) fn pop_ready(&mut self, turn: Turn) -> Option<(u64, Ready)> {
         loop {
-            let (number, ready) = self.ready.pop(class)?;
+            let (number, ready) = self.ready.pop(turn)?;
             let Ready::Key(hash) = ready else { return Some((number, ready)) };
             let Some(key) = self.keys.get_mut(&hash) else { continue };
             if !key.waiting.is_empty() {
