@@ -261,6 +261,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// - `fetch_reads_a_row_of_three_columns`
     /// - `fetch_hands_over_an_undecodable_row_beside_the_others`
     /// - `fetch_takes_no_event_from_a_row_without_one_payload`
+    /// - `fetch_takes_no_event_from_a_row_that_is_too_large`
     /// - `fetch_leaves_out_event_types`
     /// - `fetch_leaves_out_handlers`
     /// - `fetch_stops_at_the_limit_of_bytes`

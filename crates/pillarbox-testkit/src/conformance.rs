@@ -182,6 +182,7 @@ behaviors! {
         fetch_reads_a_row_of_three_columns,
         fetch_hands_over_an_undecodable_row_beside_the_others,
         fetch_takes_no_event_from_a_row_without_one_payload needs sql,
+        fetch_takes_no_event_from_a_row_that_is_too_large needs sql,
     }
     fetch_due on migrated tables {
         fetch_waits_for_the_due_time,

@@ -108,6 +108,11 @@ pub trait Harness: Sized + Send + Sync + 'static {
         String::new()
     }
 
+    /// SQL for a JSON text of so many bytes.
+    fn sql_json(_bytes: usize) -> String {
+        String::new()
+    }
+
     /// SQL for a column as text.
     fn sql_text(column: &str) -> String {
         format!("CAST({column} AS text)")

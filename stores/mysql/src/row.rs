@@ -1,4 +1,5 @@
 use mysql_async::Row as Columns;
+use pillarbox_core::event::limits;
 use pillarbox_core::row::RawRow;
 use pillarbox_core::store::FetchedRow;
 
@@ -8,6 +9,8 @@ use crate::error::Failure;
 const PAYLOAD: usize = 7;
 const PAYLOAD_BYTES: usize = 8;
 const HEADERS: usize = 10;
+/// The bytes of the payload and the headers, of rows that are too large.
+const BYTES_IF_TOO_LARGE: usize = 20;
 
 /// Reads a row of the columns of `event_columns.sql`, by position: a look-up by name would compare strings for every value of
 /// every row.
@@ -27,7 +30,7 @@ pub(crate) fn decode(row: &Columns) -> Result<FetchedRow, Failure> {
         ordering_key: text(6),
         handler: text(18),
         headers: text(HEADERS),
-        payload: text(PAYLOAD),
+        payload: not_too_large(row).and_then(|()| text(PAYLOAD)),
         payload_bytes: read(bytes(row, PAYLOAD_BYTES)),
         content_type: text(9),
         status: number(16),
@@ -43,6 +46,16 @@ pub(crate) fn decode(row: &Columns) -> Result<FetchedRow, Failure> {
 pub(crate) fn content_bytes(row: &Columns) -> usize {
     let size = |index| bytes(row, index).ok().flatten().map_or(0, <[u8]>::len);
     size(PAYLOAD) + size(PAYLOAD_BYTES) + size(HEADERS)
+}
+
+/// An error if the payload and the headers were left in the table, since they are too large.
+fn not_too_large(row: &Columns) -> Result<(), String> {
+    let Some(bytes) = read(optional_int(row, BYTES_IF_TOO_LARGE))? else { return Ok(()) };
+    let bytes = u64::try_from(bytes).unwrap_or(0);
+    if bytes > limits::ROW_BYTES as u64 {
+        return Err(RawRow::too_large(bytes));
+    }
+    Err(format!("with the headers it has {bytes} bytes, more than `max_allowed_packet` of the server lets through"))
 }
 
 fn replays(row: &Columns, index: usize) -> Result<u32, String> {

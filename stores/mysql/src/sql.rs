@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use pillarbox_core::event::limits;
 use pillarbox_core::store::{CANCELLED, TableName};
 use pillarbox_core::write::ENDED;
 
@@ -26,7 +27,14 @@ macro_rules! statements {
                 let key = without_comments(include_str!("../sql/key.sql"));
                 let listed = without_comments(include_str!("../sql/recent_columns.sql"));
                 let verb = |text: &str| {
-                    render(&without_comments(text), table).replace("{columns}", &columns).replace("{key}", &key).replace("{listed}", listed.trim_end())
+                    render(&without_comments(text), table)
+                        .replace("{columns}", &columns)
+                        .replace("{key}", &key)
+                        .replace("{listed}", listed.trim_end())
+                        .replace("{payload}", &content("payload"))
+                        .replace("{payload_bytes}", &content("payload_bytes"))
+                        .replace("{headers}", &content("headers"))
+                        .replace("{bytes_if_too_large}", &format!("IF({}, {CONTENT_SIZE}, NULL)", is_too_large()))
                 };
                 let values = verb(include_str!("../sql/insert_values.sql"));
                 let insert_one = format!("{}\n{values}", verb(include_str!("../sql/insert.sql")));
@@ -66,6 +74,20 @@ statements! {
 
 /// The clause that MariaDB adds to an insert, and MySQL lacks.
 pub(crate) const RETURNING: &str = "\nRETURNING `seq`";
+
+/// The bytes of a row's payload and headers.
+const CONTENT_SIZE: &str =
+    "COALESCE(LENGTH(e.`payload`), 0) + COALESCE(LENGTH(e.`payload_bytes`), 0) + COALESCE(LENGTH(e.`headers`), 0)";
+
+/// True of a row that is not read: its payload and headers are too large, or the server could not send them with the other columns.
+fn is_too_large() -> String {
+    format!("{CONTENT_SIZE} > LEAST({}, @@max_allowed_packet DIV 16 * 15)", limits::ROW_BYTES)
+}
+
+/// The payload, as bytes or as text, or the headers; NULL if the row is too large.
+fn content(column: &str) -> String {
+    format!("IF({}, NULL, e.`{column}`)", is_too_large())
+}
 
 /// A table's name for SQL: quoted, and with its database if one was configured.
 pub(crate) fn qualified(table: &TableName, name: &str) -> String {

@@ -114,6 +114,10 @@ impl Harness for MysqlHarness {
         format!("LOWER(HEX({column}))")
     }
 
+    fn sql_json(bytes: usize) -> String {
+        format!("CONCAT('\"', REPEAT('x', {}), '\"')", bytes - 2)
+    }
+
     fn sql_text(column: &str) -> String {
         format!("CAST({column} AS CHAR)")
     }

@@ -16,42 +16,42 @@ WITH due AS MATERIALIZED (
 -- cost the planner and each row more than the statement does.
 (
     SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
-        "payload"::text, "payload_bytes", "content_type", "headers"::text, "attempts", "available_at", "occurred_at",
-        "created_at", "status", "partition", "handler", "replays", "locked_by", "aside"
+        {payload}, {payload_bytes}, "content_type", {headers}, "attempts", "available_at", "occurred_at",
+        "created_at", "status", "partition", "handler", "replays", "locked_by", {bytes_if_large}, "aside"
     FROM (
         SELECT * FROM {event} AS e
         WHERE {is_aside} AND "seq" > $1::bigint
           AND "seq" NOT IN (SELECT unnest($2::bigint[]))/* without_types */{and_of_these_partitions}{and_of_these_keys}{and_behind_no_head}
         ORDER BY "seq"
         LIMIT $7::bigint
-    ) ready
+    ) e
     LIMIT $3::bigint - (SELECT least(count(*), $4::bigint) FROM due)
 )
 UNION ALL
 (
     SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
-        "payload"::text, "payload_bytes", "content_type", "headers"::text, "attempts", "available_at", "occurred_at",
-        "created_at", "status", "partition", "handler", "replays", "locked_by", "aside"
+        {payload}, {payload_bytes}, "content_type", {headers}, "attempts", "available_at", "occurred_at",
+        "created_at", "status", "partition", "handler", "replays", "locked_by", {bytes_if_large}, "aside"
     FROM (
         SELECT * FROM {event} AS e
         WHERE {is_plain} AND "seq" > greatest($1::bigint, {read_point})
           AND "seq" NOT IN (SELECT unnest($2::bigint[]))/* without_types */{and_of_these_partitions}{and_of_these_keys}{and_behind_no_head}
         ORDER BY "seq"
         LIMIT $6::bigint
-    ) ready
+    ) e
     LIMIT $3::bigint - (SELECT least(count(*), $4::bigint) FROM due)
 )
 UNION ALL
 -- Due rows; the client drops the last ones where ready rows took more than the rest of the limit.
 SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
-    "payload"::text, "payload_bytes", "content_type", "headers"::text, "attempts", "available_at", "occurred_at",
-    "created_at", "status", "partition", "handler", "replays", "locked_by", "aside"
-FROM due
+    {payload}, {payload_bytes}, "content_type", {headers}, "attempts", "available_at", "occurred_at",
+    "created_at", "status", "partition", "handler", "replays", "locked_by", {bytes_if_large}, "aside"
+FROM due AS e
 UNION ALL
 -- The next row to become due, marked by its missing seq: its time, and the time now.
 (
     SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "available_at", NULL, now(), NULL,
-        NULL, NULL, NULL, NULL, NULL
+        NULL, NULL, NULL, NULL, NULL, NULL
     FROM {event}
     WHERE {is_timed} AND "available_at" > now()/* without_types */{and_of_these_partitions}
     ORDER BY "available_at", "seq"

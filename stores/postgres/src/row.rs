@@ -3,6 +3,7 @@ use std::ops::Range;
 
 use bytes::BytesMut;
 use pillarbox_core::clock::Timestamp;
+use pillarbox_core::event::limits;
 use pillarbox_core::ownership::LeaseMark;
 use pillarbox_core::row::{Column, RawRow, Status};
 use pillarbox_core::store::FetchedRow;
@@ -19,8 +20,10 @@ pub(crate) const AVAILABLE_AT: usize = 12;
 pub(crate) const CREATED_AT: usize = 14;
 const STATUS: usize = 15;
 pub(crate) const LOCKED_BY: usize = 19;
+/// The bytes of the payload and the headers, of rows that may be too large.
+const BYTES_IF_LARGE: usize = 20;
 /// In `fetch.sql` alone.
-pub(crate) const ASIDE: usize = 20;
+pub(crate) const ASIDE: usize = 21;
 
 /// Reads a row.
 pub(crate) fn decode(seq: i64, row: &tokio_postgres::Row) -> Result<FetchedRow, tokio_postgres::Error> {
@@ -37,7 +40,7 @@ pub(crate) fn decode(seq: i64, row: &tokio_postgres::Row) -> Result<FetchedRow, 
         ordering_key: read(row, 6),
         handler: read(row, 17),
         headers: read(row, HEADERS),
-        payload: read(row, PAYLOAD),
+        payload: not_too_large(row).and_then(|()| read(row, PAYLOAD)),
         payload_bytes: read(row, PAYLOAD_BYTES),
         content_type: read(row, 9),
         status: int(row, STATUS),
@@ -47,6 +50,12 @@ pub(crate) fn decode(seq: i64, row: &tokio_postgres::Row) -> Result<FetchedRow, 
         created_at: time(row, CREATED_AT),
     };
     Ok(raw.into_fetched())
+}
+
+/// An error if the payload and the headers were left in the table, since they are too large.
+fn not_too_large(row: &tokio_postgres::Row) -> Result<(), String> {
+    let bytes = read::<Option<i32>>(row, BYTES_IF_LARGE)?.and_then(|bytes| u64::try_from(bytes).ok());
+    bytes.filter(|bytes| *bytes > limits::ROW_BYTES as u64).map_or(Ok(()), |bytes| Err(RawRow::too_large(bytes)))
 }
 
 fn int(row: &tokio_postgres::Row, index: usize) -> Column<i64> {

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use pillarbox_core::event::limits;
 use pillarbox_core::ownership::Fence;
 use pillarbox_core::store::{Blocked, CANCELLED, RowSet, TableName};
 
@@ -138,6 +139,19 @@ const FAILED: &str = r#"coalesce(jsonb_path_query_array("failures", '$[last - 8 
 /// The bytes of a row's payload and headers.
 const CONTENT_SIZE: &str = r#"(coalesce(octet_length(e."payload"::text), octet_length(e."payload_bytes"), 0) + coalesce(octet_length(e."headers"::text), 0))"#;
 
+/// The payload, as bytes or as text, and the headers; NULL in the place of one that is large where the row is too large to be read. Only
+/// what takes half a mebibyte of the table is looked into: from less, PostgreSQL makes 128 MiB at most.
+fn content(column: &str, cast: &str) -> String {
+    let limit = limits::ROW_BYTES;
+    format!(
+        r#"CASE WHEN pg_column_size(e."{column}") > 524288 AND {CONTENT_SIZE} > {limit} THEN NULL ELSE e."{column}"{cast} END"#
+    )
+}
+
+/// The bytes of a row's payload and headers, if it may be too large to be read.
+const BYTES_IF_LARGE: &str = r#"CASE WHEN pg_column_size(e."payload") > 524288 OR pg_column_size(e."payload_bytes") > 524288
+            OR pg_column_size(e."headers") > 524288 THEN {content_size} END"#;
+
 /// Every statement of the store, with the names of its tables filled in: each under the name of its file in `sql/`.
 macro_rules! statements {
     (plain: $($plain:ident)*; fenced: $($fenced:ident)*; of_rows_alike: $($alike:ident)*) => {
@@ -164,6 +178,10 @@ macro_rules! statements {
             pub(crate) fn new(table: &TableName) -> Self {
                 let verb = |text: &str| {
                     render(&without_comments(text), table)
+                        .replace("{payload}", &content("payload", "::text"))
+                        .replace("{payload_bytes}", &content("payload_bytes", ""))
+                        .replace("{headers}", &content("headers", "::text"))
+                        .replace("{bytes_if_large}", BYTES_IF_LARGE)
                         .replace("{content_size}", CONTENT_SIZE)
                         .replace("{failed}", FAILED)
                         .replace("{fingerprint}", FINGERPRINT)

@@ -110,4 +110,8 @@ impl Harness for PostgresHarness {
     fn sql_hex(column: &str) -> String {
         format!("encode({column}, 'hex')")
     }
+
+    fn sql_json(bytes: usize) -> String {
+        format!("to_json(repeat('x', {}))", bytes - 2)
+    }
 }

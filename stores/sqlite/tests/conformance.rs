@@ -87,4 +87,8 @@ impl Harness for SqliteHarness {
     fn sql_hex(column: &str) -> String {
         format!("CASE WHEN {column} IS NULL THEN NULL ELSE lower(hex({column})) END")
     }
+
+    fn sql_json(bytes: usize) -> String {
+        format!("'\"' || replace(hex(zeroblob({})), '00', 'x') || '\"'", bytes - 2)
+    }
 }

@@ -25,6 +25,9 @@ pub const HANDLER_ID: usize = 128;
 pub const CONTENT_TYPE: usize = 128;
 /// Bytes of a payload, inclusive: 1 MiB, counted in UTF-8 for text.
 pub const PAYLOAD_BYTES: usize = 1_048_576;
+/// Bytes of the payload and the headers of a row that other programs insert, inclusive: 16 MB, below the largest packet that MariaDB and
+/// MySQL send by default. A row with more is not read, and its event is given up.
+pub const ROW_BYTES: usize = 16_000_000;
 /// Bytes of all header names and values together: 64 KiB.
 pub const HEADER_BYTES: usize = 65_536;
 /// Levels of nesting in a JSON payload: what every database accepts, and `serde_json`, by which typed handlers read.

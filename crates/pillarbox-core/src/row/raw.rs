@@ -9,7 +9,7 @@ use serde_json::error::Category;
 
 use super::{BrokenRow, FetchedRow, OrderKey, Row, Status};
 use crate::clock::Timestamp;
-use crate::event::{Due, Envelope, EventId, GLOBAL_AGGREGATE, Headers, Payload};
+use crate::event::{Due, Envelope, EventId, GLOBAL_AGGREGATE, Headers, Payload, limits};
 
 /// The value of a column, `None` if it is NULL; or the reason why the driver cannot read it.
 pub type Column<T> = Result<Option<T>, String>;
@@ -78,8 +78,18 @@ impl RawRow<'_> {
         }
     }
 
+    /// The reason why a payload cannot be read that has so many bytes, together with the headers: more than [`limits::ROW_BYTES`]. A
+    /// store that says so before it reads the payload keeps its row from taking the memory of all others.
+    pub fn too_large(bytes: u64) -> String {
+        format!("with the headers it has {bytes} bytes, over the limit of {}", limits::ROW_BYTES)
+    }
+
     #[inline]
     fn event(&self) -> Result<Row, String> {
+        let bytes = self.content_bytes();
+        if bytes > limits::ROW_BYTES {
+            return Err(unreadable("payload", &Self::too_large(u64::try_from(bytes).unwrap_or(u64::MAX))));
+        }
         // A negative number counts as none when the row is settled.
         let attempts = u32::try_from(self.attempts).map_err(|_| "attempts is negative")?;
         let event_type = value(&self.event_type, "event_type")?.unwrap_or_default();
@@ -143,6 +153,13 @@ impl RawRow<'_> {
         code.and_then(Status::from_code).ok_or_else(|| "status is none of the known ones".to_owned())
     }
 
+    /// The bytes of the payload and the headers, as far as they can be read.
+    #[inline]
+    fn content_bytes(&self) -> usize {
+        [&self.headers, &self.payload].into_iter().filter_map(readable).map(str::len).sum::<usize>()
+            + readable(&self.payload_bytes).map_or(0, <[u8]>::len)
+    }
+
     /// The identity and the order of a row that makes no event, as far as they can be read.
     #[cold]
     fn broken(&self, reason: String) -> BrokenRow {
@@ -157,8 +174,7 @@ impl RawRow<'_> {
             replays: *self.replays.as_ref().unwrap_or(&0),
             timed: self.timed,
             partition: readable(&self.partition).and_then(partition),
-            content_bytes: [&self.headers, &self.payload].into_iter().filter_map(readable).map(str::len).sum::<usize>()
-                + readable(&self.payload_bytes).map_or(0, <[u8]>::len),
+            content_bytes: self.content_bytes(),
             reason,
         }
     }

@@ -2,9 +2,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::event::{Envelope, GLOBAL_AGGREGATE};
+use pillarbox_core::event::{Envelope, GLOBAL_AGGREGATE, limits};
 use pillarbox_core::row::{Change, Status};
-use pillarbox_core::store::{BrokenRow, Fetch, Fetched, FetchedRow};
+use pillarbox_core::store::{BrokenRow, Dialect, Fetch, Fetched, FetchedRow};
 use pillarbox_core::write::{Finish, insert};
 
 use crate::Harness;
@@ -295,6 +295,49 @@ pub(super) fn broken_between([first, last]: [i64; 2], fetched: &Fetched) -> Resu
     assert_eq!((broken.attempts, broken.timed), (0, false));
     assert!(broken.reason.contains("headers"), "the reason names the column: {}", broken.reason);
     Ok(broken)
+}
+
+/// A row whose payload and headers are too large together comes without them, and its neighbours come too; one that just fits is an event.
+pub(super) async fn fetch_takes_no_event_from_a_row_that_is_too_large<H: Harness>(db: &Db<H>) -> Outcome {
+    let store = db.store();
+    let table = db.table("event");
+    let written = events(3)?;
+    let seqs = db.write(written.clone()).await?;
+    let node = peer(&*store).await?;
+    let set = async |headers: &str| {
+        let payload = H::sql_json(limits::ROW_BYTES - 12);
+        let id = written[1].id();
+        db.execute(&format!("UPDATE {table} SET payload = {payload}, headers = '{headers}' WHERE event_id = '{id}'"))
+            .await
+    };
+    // A server of MariaDB or MySQL with its default sends packets that are smaller.
+    let is_mysql = store.info().dialect == Dialect::MYSQL;
+    for (headers, is_too_large) in [(r#"{"h": "1234"}"#, true), (r#"{"h": "12"}"#, is_mysql)] {
+        set(headers).await?;
+        for fetched in [store.fetch(&all()).await?, store.claim(&node, &all()).await?] {
+            let [FetchedRow::Row(_), large, FetchedRow::Row(_)] = &fetched.rows[..] else {
+                return Err(format!("{:?}", fetched.rows).into());
+            };
+            assert_eq!(fetched.rows.iter().map(FetchedRow::seq).collect::<Vec<_>>(), seqs);
+            match large {
+                FetchedRow::Broken(broken) => {
+                    let reason = &broken.reason;
+                    assert!(
+                        is_too_large && reason.starts_with("payload cannot be read: with the headers it has 1"),
+                        "{reason}"
+                    );
+                    assert!(!is_mysql || broken.content_bytes == 0, "it is left in the table");
+                }
+                FetchedRow::Row(row) => assert_eq!((is_too_large, row.event.headers().len()), (false, 1)),
+            }
+        }
+    }
+    let record = store.record(seqs[1]).await?;
+    assert!(
+        record.is_some_and(|record| record.event_type == written[1].event_type()),
+        "who looks it up sees the rest of it"
+    );
+    Ok(())
 }
 
 /// A row with both payloads, with neither, or with bytes of which nobody says what they are, makes no event on any database.

@@ -9,6 +9,7 @@ mod examine;
 mod failover;
 mod guard;
 mod identity;
+mod large;
 mod life;
 mod migrate;
 mod pgbouncer;
