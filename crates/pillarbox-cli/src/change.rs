@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::args::{Actor, Target};
 use crate::audit;
 use crate::failure::{Failure, no_event, no_row};
+use crate::matched::Matched;
 use crate::store;
 use pillarbox_program::progress;
 use pillarbox_program::report::{self, counted, plain};
@@ -47,22 +48,30 @@ pub(crate) async fn run(
     Ok(if changed.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Changes the rows that somebody has confirmed and no others, some hundreds per transaction, and shows the progress. `subject` is the
-/// filter that they matched.
+/// Changes the rows that somebody has confirmed and no others, some hundreds per transaction, and shows the progress; a row that is for
+/// another event by now is left alone. `subject` is the filter that they matched.
 pub(crate) async fn confirmed(
     store: &dyn Store,
-    seqs: &[i64],
+    matched: &Matched,
     action: OperatorAction,
     actor: &Actor,
     subject: &str,
 ) -> Result<Changed, Failure> {
-    let bar = progress::bar(seqs.len() as u64, action.participle());
+    let bar = progress::bar(matched.len() as u64, action.participle());
     let page_by_page = async || {
-        let mut changed = Changed::all(action, 0);
-        for seqs in seqs.chunks(OperatorAction::PAGE) {
-            let done = action.apply(store, seqs).await.map_err(|error| changed.cut_short(error))?;
+        let (mut changed, mut others) = (Changed::all(action, 0), 0);
+        for page in matched.pages() {
+            let seqs = matched.unchanged(store, page).await.map_err(|failure| changed.cut_short(failure))?;
+            let done = action.apply(store, &seqs).await.map_err(|error| changed.cut_short(error))?;
             changed.rows += done.len() as u64;
-            bar.inc(seqs.len() as u64);
+            others += page.len() - seqs.len();
+            bar.inc(page.len() as u64);
+        }
+        if others > 0 {
+            let rows = counted(others as u64, "row");
+            report::note(&format!(
+                "note: {rows} that matched are for other events now and were left alone: the database has gone back to an earlier state"
+            ));
         }
         Ok(changed)
     };

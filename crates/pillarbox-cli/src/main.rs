@@ -27,6 +27,7 @@ mod duration;
 mod exporter;
 mod failure;
 mod listing;
+mod matched;
 mod payload;
 mod show;
 mod store;

@@ -12,6 +12,7 @@ use crate::args::{ChosenPending, Pending};
 use crate::change::{self, Changed, Named};
 use crate::confirm::confirm;
 use crate::failure::Failure;
+use crate::matched::Matched;
 use crate::{audit, show};
 
 /// Runs one of the commands.
@@ -65,14 +66,15 @@ async fn all(
     let pending = PendingEvents::of(store);
     let is_retry = action == OperatorAction::RetryNow;
     let seqs = if is_retry { pending.waiting(filter).await? } else { pending.matching(filter).await? };
-    if seqs.is_empty() {
+    let matched = Matched::of(store, &seqs).await?;
+    if matched.is_empty() {
         return Ok(Changed::all(action, 0));
     }
-    let rows = counted(seqs.len() as u64, "row");
+    let rows = counted(matched.len() as u64, "row");
     let about_to =
         if is_retry { format!("try {rows} now") } else { format!("cancel {rows}: what is cancelled is not delivered") };
     ask(&about_to)?;
-    change::confirmed(store, &seqs, action, &chosen.actor, &subject(filter)).await
+    change::confirmed(store, &matched, action, &chosen.actor, &subject(filter)).await
 }
 
 /// The filter as the audit table has it.

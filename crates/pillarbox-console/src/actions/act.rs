@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::action::named;
 use super::audit::Audit;
 use super::begun::see_through;
+use super::confirm::no_row;
 use super::jobs::Job;
 use super::operation::Operation;
 use crate::pages::answer;
@@ -24,6 +25,11 @@ pub(crate) struct Confirmed {
     /// The number of one row; without it, all that match.
     #[serde(default)]
     seq: String,
+    /// The event and the handler that the row was for.
+    #[serde(default)]
+    row_event: String,
+    #[serde(default)]
+    row_handler: String,
     /// The number that the confirmation named.
     #[serde(default)]
     count: String,
@@ -40,7 +46,7 @@ pub(crate) async fn act(view: View, Operation(confirmed): Operation<Confirmed>) 
 }
 
 async fn made(view: View, confirmed: Confirmed) -> Result<Response, Problem> {
-    let Confirmed { action, seq, count, filters, unknown } = confirmed;
+    let Confirmed { action, seq, row_event, row_handler, count, filters, unknown } = confirmed;
     unknown.refuse()?;
     if seq.is_empty() {
         let count = count.parse().map_err(|_| Problem::bad("`count` is no number of rows"))?;
@@ -48,9 +54,16 @@ async fn made(view: View, confirmed: Confirmed) -> Result<Response, Problem> {
     }
     let seq: i64 = seq.parse().map_err(|_| Problem::bad("`seq` is no number of a row"))?;
     let record = answer(view.store()?.record(seq)).await?;
-    let record = record.ok_or_else(|| {
-        Problem::not_found(format!("no row has the number {seq}; it may have been purged or discarded"))
-    })?;
+    let record = record.ok_or_else(|| no_row(seq))?;
+    if record.event_id != row_event || record.handler.as_deref().unwrap_or_default() != row_handler {
+        // A failover to a replica that lags gives numbers again.
+        return Err(Problem::refused(
+            StatusCode::CONFLICT,
+            format!(
+                "row {seq} is for another event or handler than the one that was confirmed; nothing was changed: look at it again"
+            ),
+        ));
+    }
     let audit = Audit::begin(&view, action.name(), &format!("row {seq}, event {}", record.event_id)).await?;
     let outcome = one(&view.source, action, seq).await;
     audit.end(outcome.as_ref().ok().copied(), &outcome).await;

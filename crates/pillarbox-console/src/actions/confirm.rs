@@ -2,7 +2,7 @@ use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
-use pillarbox_core::store::{FIRST_PAGE, OperatorAction};
+use pillarbox_core::store::{FIRST_PAGE, OperatorAction, Record};
 use serde::Deserialize;
 
 use super::action::{consequence, is_about, is_final, named, title};
@@ -36,8 +36,12 @@ pub(crate) async fn confirm(
         return Err(Problem::refused(StatusCode::FORBIDDEN, problem));
     }
     unknown.refuse()?;
-    let (count, preview) = match seq {
-        Some(seq) => one(&view, action, seq).await?,
+    let record = match seq {
+        Some(seq) => Some(answer(view.store()?.record(seq)).await?.ok_or_else(|| no_row(seq))?),
+        None => None,
+    };
+    let (count, preview) = match &record {
+        Some(record) => one(&view, action, record),
         None if action.is_about_dead() => all_dead(&view, &filters).await?,
         None => all_pending(&view, action, &filters).await?,
     };
@@ -58,7 +62,11 @@ pub(crate) async fn confirm(
                     input type="hidden" name="token" value=(view.token());
                     input type="hidden" name="do" value=(action.name());
                     input type="hidden" name="count" value=(count);
-                    @if let Some(seq) = seq { input type="hidden" name="seq" value=(seq); } @else { (filters.hidden()) }
+                    @if let Some(record) = &record {
+                        input type="hidden" name="seq" value=(record.seq);
+                        input type="hidden" name="row_event" value=(record.event_id);
+                        input type="hidden" name="row_handler" value=(record.handler.as_deref().unwrap_or_default());
+                    } @else { (filters.hidden()) }
                     button.danger[is_final(action)].primary[!is_final(action)] type="submit" { (title(action)) " " (counted(count, "row")) }
                     a.button href=(back) { "Leave them as they are" }
                 }
@@ -69,14 +77,14 @@ pub(crate) async fn confirm(
     Ok(layout::page(&view, of, title(action), &body, &html! {}))
 }
 
-async fn one(view: &View, action: OperatorAction, seq: i64) -> Result<(u64, Markup), Problem> {
-    let record = answer(view.store()?.record(seq)).await?;
-    let record = record.ok_or_else(|| {
-        Problem::not_found(format!("no row has the number {seq}; it may have been purged or discarded"))
-    })?;
+fn one(view: &View, action: OperatorAction, record: &Record) -> (u64, Markup) {
     let state = record.state(view.now);
     let preview = html! { p { (badge(state)) " " (record.event_type) " " code.id { (record.event_id) } } };
-    Ok((u64::from(is_about(action, state)), preview))
+    (u64::from(is_about(action, state)), preview)
+}
+
+pub(crate) fn no_row(seq: i64) -> Problem {
+    Problem::not_found(format!("no row has the number {seq}; it may have been purged or discarded"))
 }
 
 async fn all_dead(view: &View, filters: &Filters) -> Result<(u64, Markup), Problem> {

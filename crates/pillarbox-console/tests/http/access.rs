@@ -191,8 +191,10 @@ async fn a_change_needs_the_token_of_its_own_session() {
         assert_eq!(answer.status, StatusCode::FORBIDDEN, "{token}");
     }
     assert_eq!(store.inspect().rows()[0].replays, 0);
-    let own = site.get_with(&confirm, &[("cookie", &cookie)]).await.field("token").to_owned();
-    let answer = site.post("/s/shop/act", &format!("do=replay&seq={seq}&token={own}"), &[("cookie", &cookie)]).await;
+    let question = site.get_with(&confirm, &[("cookie", &cookie)]).await;
+    let (own, event) = (question.field("token"), question.field("row_event"));
+    let form = format!("do=replay&seq={seq}&token={own}&row_event={event}");
+    let answer = site.post("/s/shop/act", &form, &[("cookie", &cookie)]).await;
     assert_eq!(answer.status, StatusCode::SEE_OTHER, "{answer:?}");
     assert_eq!(store.inspect().rows()[0].replays, 1);
 }

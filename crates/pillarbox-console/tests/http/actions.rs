@@ -22,7 +22,12 @@ async fn confirm(site: &Site, asked: &str) -> Answer {
     let question = site.get(&format!("/s/shop/confirm?{asked}")).await;
     assert_eq!(question.status, StatusCode::OK, "{question:?}");
     let (token, count) = (question.field("token"), question.field("count"));
-    site.post("/s/shop/act", &format!("{asked}&token={token}&count={count}"), &[]).await
+    let row = if asked.contains("seq=") {
+        format!("&row_event={}&row_handler={}", question.field("row_event"), question.field("row_handler"))
+    } else {
+        String::new()
+    };
+    site.post("/s/shop/act", &format!("{asked}&token={token}&count={count}{row}"), &[]).await
 }
 
 /// Waits for the end of a change, and returns its page.
@@ -383,6 +388,30 @@ async fn more_rows_than_were_confirmed_are_left_alone() {
     assert_eq!(answer.status, StatusCode::CONFLICT, "{answer:?}");
     assert!(answer.body.contains("There are 3 rows now, and 1 were confirmed"), "{}", answer.body);
     assert_eq!(statuses(&store), [Status::Dead; 3]);
+}
+
+#[tokio::test]
+async fn a_row_that_is_for_another_event_than_was_confirmed_is_left_alone() {
+    let store = MemoryStore::new();
+    write_dead(&store, [event("order.placed"), event("order.placed")]).await;
+    let site = Site::open(&store);
+    let seqs: Vec<i64> = store.inspect().rows().iter().map(|row| row.seq).collect();
+    // As if the number had been given again since.
+    let question = site.get(&format!("/s/shop/confirm?do=discard&seq={}", seqs[0])).await;
+    let (token, event) = (question.field("token"), question.field("row_event"));
+    for (seq, row) in [
+        (seqs[1], format!("&row_event={event}")),
+        (seqs[0], format!("&row_event={event}&row_handler=another")),
+        (seqs[0], String::new()),
+    ] {
+        let answer = site.post("/s/shop/act", &format!("do=discard&seq={seq}&token={token}{row}"), &[]).await;
+        assert_eq!(answer.status, StatusCode::CONFLICT, "{answer:?}");
+        assert!(answer.body.contains("for another event"), "{}", answer.body);
+        assert_eq!(statuses(&store), [Status::Dead; 2]);
+    }
+    let row = format!("do=discard&seq={}&token={token}&row_event={event}", seqs[0]);
+    assert_eq!(site.post("/s/shop/act", &row, &[]).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(statuses(&store), [Status::Dead]);
 }
 
 #[tokio::test]
