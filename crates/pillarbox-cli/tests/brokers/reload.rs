@@ -141,6 +141,30 @@ async fn a_source_that_a_reload_takes_away_leaves_no_trouble_in_the_metrics() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
+/// Somebody has to be woken for a source that is to deliver and cannot.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_a_reload_restarts_without_its_database_is_shown_as_not_delivering() {
+    let files = Files::new().await;
+    let (shop, billing) = (files.source("shop", ""), files.source("billing", ""));
+    let running = start(&files.write(&(shop.clone() + &billing), "first", "rest"));
+    all_deliver(files.port, 2).await;
+    let says = |body: &str, active: &str| {
+        let of_billing = |line: &&str| line.starts_with("pillarbox_role_active{") && line.contains("billing.db");
+        body.lines().find(of_billing).is_some_and(|line| line.ends_with(active))
+    };
+    wait_for_page(files.port, "/metrics", |_, body| says(body, " 1")).await;
+    let database = files.shop.folder.path().join("billing.db");
+    let away = files.shop.folder.path().join("away.db");
+    std::fs::rename(&database, &away).unwrap();
+    files.write(&(shop + &billing + "dispatch.workers = 3\n"), "first", "rest");
+    hang_up(&running).await;
+    wait_for_page(files.port, "/metrics", |_, body| says(body, " 0")).await;
+    std::fs::rename(&away, &database).unwrap();
+    wait_for_page(files.port, "/metrics", |_, body| says(body, " 1")).await;
+    let ended = stop(running).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_cannot_be_used_is_refused_and_the_old_one_stays() {
     let files = Files::new().await;

@@ -467,6 +467,25 @@ mod tests {
     }
 
     #[test]
+    fn a_certificate_that_cannot_be_read_makes_no_other_source() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, own) = (folder.path().join("relay.toml"), folder.path().join("own.pem"));
+        let url = format!("postgres://u@h/d?sslmode=verify-full&sslrootcert={}", own.display());
+        let text =
+            format!("[[source]]\nname = \"shop\"\nstore.url = \"{url}\"\n[[route]]\nname = \"all\"\ndrop = true\n");
+        std::fs::write(&file, text).expect("writes");
+        let source = |certificate: Option<&str>| {
+            let _ = std::fs::remove_file(&own);
+            certificate.inspect(|text| std::fs::write(&own, text).expect("writes"));
+            RelayFile::read(&file).expect("is right").sources.remove(0)
+        };
+        let before = source(Some("first"));
+        assert!(source(Some("first")).is_same(&before));
+        assert!(source(None).is_same(&before), "it is being written");
+        assert!(!source(Some("second")).is_same(&before));
+    }
+
+    #[test]
     fn a_source_is_another_one_once_a_certificate_of_its_url_is() {
         let folder = tempfile::tempdir().expect("a folder");
         let (own, other) = (folder.path().join("a b.pem"), folder.path().join("other.pem"));
