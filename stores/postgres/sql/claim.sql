@@ -54,24 +54,24 @@ WITH fence AS MATERIALIZED (
     WHERE e.ctid = ANY (ARRAY(SELECT "place" FROM free))
     RETURNING "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
         {payload}, {payload_bytes}, "content_type", {headers}, "attempts", "available_at", "occurred_at",
-        "created_at", "status", "partition", "handler", "replays", NULL AS "locked_by", {bytes_if_large}
+        "created_at", "status", "partition", "handler", "replays"
 )
-SELECT * FROM taken
+SELECT *, NULL AS "locked_by" FROM taken
 UNION ALL
 -- What the few that somebody held before said, marked by the missing event_id. A join could cost the square of the limit.
 SELECT "seq", NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, "locked_by", NULL
+    NULL, "locked_by"
 FROM free WHERE "locked_by" IS NOT NULL
 UNION ALL
 -- Marked by the missing seq and the missing times: rows were left out for their size.
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL
+    NULL
 WHERE (SELECT count(*) FROM free) < least($4::bigint, (SELECT count(*) FROM ready) + (SELECT count(*) FROM due))
 UNION ALL
 -- The next row to become due, marked by its missing seq: its time, and the time now.
 (
     SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "available_at", NULL, now(), NULL,
-        NULL, NULL, NULL, NULL, NULL
+        NULL, NULL, NULL, NULL
     FROM {event}
     WHERE {is_timed} AND "available_at" > now()/* without_types */
     ORDER BY "available_at", "seq"

@@ -17,7 +17,7 @@ WITH due AS MATERIALIZED (
 (
     SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
         {payload}, {payload_bytes}, "content_type", {headers}, "attempts", "available_at", "occurred_at",
-        "created_at", "status", "partition", "handler", "replays", "locked_by", {bytes_if_large}, "aside"
+        "created_at", "status", "partition", "handler", "replays", "locked_by", "aside"
     FROM (
         SELECT * FROM {event} AS e
         WHERE {is_aside} AND "seq" > $1::bigint
@@ -31,7 +31,7 @@ UNION ALL
 (
     SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
         {payload}, {payload_bytes}, "content_type", {headers}, "attempts", "available_at", "occurred_at",
-        "created_at", "status", "partition", "handler", "replays", "locked_by", {bytes_if_large}, "aside"
+        "created_at", "status", "partition", "handler", "replays", "locked_by", "aside"
     FROM (
         SELECT * FROM {event} AS e
         WHERE {is_plain} AND "seq" > greatest($1::bigint, {read_point})
@@ -45,13 +45,13 @@ UNION ALL
 -- Due rows; the client drops the last ones where ready rows took more than the rest of the limit.
 SELECT "seq", "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key",
     {payload}, {payload_bytes}, "content_type", {headers}, "attempts", "available_at", "occurred_at",
-    "created_at", "status", "partition", "handler", "replays", "locked_by", {bytes_if_large}, "aside"
+    "created_at", "status", "partition", "handler", "replays", "locked_by", "aside"
 FROM due AS e
 UNION ALL
 -- The next row to become due, marked by its missing seq: its time, and the time now.
 (
     SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "available_at", NULL, now(), NULL,
-        NULL, NULL, NULL, NULL, NULL, NULL
+        NULL, NULL, NULL, NULL, NULL
     FROM {event}
     WHERE {is_timed} AND "available_at" > now()/* without_types */{and_of_these_partitions}
     ORDER BY "available_at", "seq"

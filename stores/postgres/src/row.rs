@@ -3,7 +3,6 @@ use std::ops::Range;
 
 use bytes::BytesMut;
 use pillarbox_core::clock::Timestamp;
-use pillarbox_core::event::limits;
 use pillarbox_core::ownership::LeaseMark;
 use pillarbox_core::row::{Column, RawRow, Status};
 use pillarbox_core::store::FetchedRow;
@@ -20,10 +19,11 @@ pub(crate) const AVAILABLE_AT: usize = 12;
 pub(crate) const CREATED_AT: usize = 14;
 const STATUS: usize = 15;
 pub(crate) const LOCKED_BY: usize = 19;
-/// The bytes of the payload and the headers, of rows that may be too large.
-const BYTES_IF_LARGE: usize = 20;
 /// In `fetch.sql` alone.
-pub(crate) const ASIDE: usize = 21;
+pub(crate) const ASIDE: usize = 20;
+
+/// Stands before the bytes of the payload and the headers, in the place of one that was left in the table: JSON has no such character.
+pub(crate) const TOO_LARGE: char = '\u{1}';
 
 /// Reads a row.
 pub(crate) fn decode(seq: i64, row: &tokio_postgres::Row) -> Result<FetchedRow, tokio_postgres::Error> {
@@ -39,8 +39,8 @@ pub(crate) fn decode(seq: i64, row: &tokio_postgres::Row) -> Result<FetchedRow, 
         tenant_id: read(row, 5),
         ordering_key: read(row, 6),
         handler: read(row, 17),
-        headers: read(row, HEADERS),
-        payload: not_too_large(row).and_then(|()| read(row, PAYLOAD)),
+        headers: json(row, HEADERS),
+        payload: json(row, PAYLOAD),
         payload_bytes: read(row, PAYLOAD_BYTES),
         content_type: read(row, 9),
         status: int(row, STATUS),
@@ -52,10 +52,13 @@ pub(crate) fn decode(seq: i64, row: &tokio_postgres::Row) -> Result<FetchedRow, 
     Ok(raw.into_fetched())
 }
 
-/// An error if the payload and the headers were left in the table, since they are too large.
-fn not_too_large(row: &tokio_postgres::Row) -> Result<(), String> {
-    let bytes = read::<Option<i32>>(row, BYTES_IF_LARGE)?.and_then(|bytes| u64::try_from(bytes).ok());
-    bytes.filter(|bytes| *bytes > limits::ROW_BYTES as u64).map_or(Ok(()), |bytes| Err(RawRow::too_large(bytes)))
+/// A payload or headers, unless they were left in the table.
+fn json(row: &tokio_postgres::Row, index: usize) -> Column<&str> {
+    let text: Option<&str> = read(row, index)?;
+    match text.and_then(|text| text.strip_prefix(TOO_LARGE)) {
+        Some(bytes) => Err(RawRow::too_large(bytes.parse().unwrap_or(u64::MAX))),
+        None => Ok(text),
+    }
 }
 
 fn int(row: &tokio_postgres::Row, index: usize) -> Column<i64> {

@@ -44,7 +44,7 @@ const BEHIND_NO_HEAD: &str = r#"
 const AND_INTERVENTIONS: &str = r#"
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ({heads})::int, NULL, NULL,
-    (SELECT "expires_at" FROM {node} WHERE "node_id" = $10::text), NULL, NULL, NULL, NULL, "interventions"::text, NULL, NULL
+    (SELECT "expires_at" FROM {node} WHERE "node_id" = $10::text), NULL, NULL, NULL, NULL, "interventions"::text, NULL
 FROM {partition} WHERE "partition" = 0"#;
 
 /// Any row in the index of heads.

@@ -5,6 +5,7 @@ use pillarbox_core::ownership::Fence;
 use pillarbox_core::store::{Blocked, CANCELLED, RowSet, TableName};
 
 use crate::positions;
+use crate::row;
 use crate::rows::Alike;
 use crate::scope::Fetches;
 
@@ -130,7 +131,7 @@ const FINGERPRINT: &str =
 const EVENT_IS_NAMED: &str = r#"textsend("event_id") = substring($4::bytea, (width_bucket("seq", $3::bigint[]) - 1) * $5::int + 1, $5::int)
       AND "handler" IS NOT DISTINCT FROM $6::text"#;
 
-/// The failed attempts of a row with one more, the last ten: of the node `$1` with the attempts and the error of `v`. Should another
+/// The failed attempts of a row with one more, the last ten: of the node `$1` with the attempts and the failure of `v`. Should another
 /// program have written there what is no array, that is its first element.
 const FAILED: &str = r#"coalesce(jsonb_path_query_array("failures", '$[last - 8 to last]'), '[]') || jsonb_build_object(
             'attempts', v."attempts", 'at', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
@@ -139,18 +140,34 @@ const FAILED: &str = r#"coalesce(jsonb_path_query_array("failures", '$[last - 8 
 /// The bytes of a row's payload and headers.
 const CONTENT_SIZE: &str = r#"(coalesce(octet_length(e."payload"::text), octet_length(e."payload_bytes"), 0) + coalesce(octet_length(e."headers"::text), 0))"#;
 
-/// The payload, as bytes or as text, and the headers; NULL in the place of one that is large where the row is too large to be read. Only
-/// what takes half a mebibyte of the table is looked into: from less, PostgreSQL makes 128 MiB at most.
-fn content(column: &str, cast: &str) -> String {
+/// A column of a row that is too large to be read; it stands before its bytes. Only what takes half a mebibyte of the table is looked into:
+/// from less, PostgreSQL makes 128 MiB at most. The cost for all other rows is one look at the length of the payload, and less than 0.1 µs.
+fn too_large(column: &str) -> String {
     let limit = limits::ROW_BYTES;
-    format!(
-        r#"CASE WHEN pg_column_size(e."{column}") > 524288 AND {CONTENT_SIZE} > {limit} THEN NULL ELSE e."{column}"{cast} END"#
-    )
+    format!(r#"pg_column_size(e."{column}") > 524288 AND {CONTENT_SIZE} > {limit}"#)
 }
 
-/// The bytes of a row's payload and headers, if it may be too large to be read.
-const BYTES_IF_LARGE: &str = r#"CASE WHEN pg_column_size(e."payload") > 524288 OR pg_column_size(e."payload_bytes") > 524288
-            OR pg_column_size(e."headers") > 524288 THEN {content_size} END"#;
+/// The payload and the headers as text, and the payload as bytes. In the place of what is [too large](too_large) stands its size, with which
+/// [`row::TOO_LARGE`] begins, and no bytes.
+fn contents(text: &str) -> String {
+    let size = format!("chr({}) || {CONTENT_SIZE}", u32::from(row::TOO_LARGE));
+    let (payload, bytes, headers) = (too_large("payload"), too_large("payload_bytes"), too_large("headers"));
+    text.replace(
+        "{payload}",
+        &format!(
+            r#"CASE WHEN e."payload" IS NULL THEN CASE WHEN {bytes} THEN {size} END
+            WHEN {payload} THEN {size} ELSE e."payload"::text END"#
+        ),
+    )
+    .replace(
+        "{payload_bytes}",
+        &format!(r#"CASE WHEN e."payload_bytes" IS NULL THEN NULL WHEN {bytes} THEN '' ELSE e."payload_bytes" END"#),
+    )
+    .replace(
+        "{headers}",
+        &format!(r#"CASE WHEN e."headers" IS NULL THEN NULL WHEN {headers} THEN {size} ELSE e."headers"::text END"#),
+    )
+}
 
 /// Every statement of the store, with the names of its tables filled in: each under the name of its file in `sql/`.
 macro_rules! statements {
@@ -177,11 +194,7 @@ macro_rules! statements {
         impl Sql {
             pub(crate) fn new(table: &TableName) -> Self {
                 let verb = |text: &str| {
-                    render(&without_comments(text), table)
-                        .replace("{payload}", &content("payload", "::text"))
-                        .replace("{payload_bytes}", &content("payload_bytes", ""))
-                        .replace("{headers}", &content("headers", "::text"))
-                        .replace("{bytes_if_large}", BYTES_IF_LARGE)
+                    contents(&render(&without_comments(text), table))
                         .replace("{content_size}", CONTENT_SIZE)
                         .replace("{failed}", FAILED)
                         .replace("{fingerprint}", FINGERPRINT)

@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::error::Failure;
-use crate::row::Micros;
+use crate::row::{Micros, TOO_LARGE};
 use crate::store::Inner;
 
 /// Everything there is about one event, row by row.
@@ -60,7 +60,7 @@ fn decode(row: &Row) -> Result<Record, Failure> {
         unique_key: row.try_get(22)?,
         handler: row.try_get(19)?,
         payload: payload(row)?,
-        headers: row.try_get(10)?,
+        headers: row.try_get::<_, Option<String>>(10)?.filter(|headers| !headers.starts_with(TOO_LARGE)),
         status: row.try_get(11)?,
         attempts: row.try_get(12)?,
         replays: row.try_get(20)?,
@@ -75,9 +75,12 @@ fn decode(row: &Row) -> Result<Record, Failure> {
     })
 }
 
-/// Rows inserted by hand may hold both kinds, or bytes of no declared type.
+/// Rows inserted by hand may hold both kinds, or bytes of no declared type. `None` of what is too large to be read.
 fn payload(row: &Row) -> Result<Option<Payload>, Failure> {
     let (json, bytes): (Option<&str>, Option<&[u8]>) = (row.try_get(7)?, row.try_get(8)?);
+    if json.is_some_and(|json| json.starts_with(TOO_LARGE)) {
+        return Ok(None);
+    }
     if let Some(json) = json {
         return Ok(Some(Payload::Json(json.into())));
     }
