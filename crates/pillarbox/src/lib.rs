@@ -28,6 +28,7 @@
 //! let store = SqliteStore::open("shop.db").await?;
 //! store.migrate().await?;
 //! let pool = store.writer().clone(); // SQLite has one writer at a time; with PostgreSQL, a pool of your own
+//! sqlx::query("create table if not exists orders (id text)").execute(&pool).await?;
 //! let outbox = Outbox::single_node(store).handle(send_receipt).start().await?;
 //!
 //! // The event commits with the order, or neither does. The guard is the driver's transaction, rolls back when dropped, and
@@ -39,6 +40,7 @@
 //!
 //! // Or a transaction of your own, committed through the outbox. Committed as usual, its events are found in the table.
 //! let mut tx = pool.begin().await?;
+//! sqlx::query("insert into orders values ('o-2')").execute(&mut *tx).await?;
 //! let receipt = outbox.write(&mut *tx, &OrderPlaced { order_id: "o-2".into(), total_cents: 2499 }).await?;
 //! outbox.commit(tx, receipt).await?;
 //!

@@ -47,7 +47,7 @@ pub(crate) enum Pending {
     Retry(ChosenPending),
     /// Cancel events: they are over without a delivery, and later events of their key go on.
     ///
-    /// Their rows stay, as CANCELLED, for as long as those of delivered events. A call that runs is not stopped. Nodes
+    /// Their rows stay, as DONE with the error `cancelled by an operator`, for as long as those of delivered events. A call that runs is not stopped. Nodes
     /// that have an event in memory notice within two seconds; until then, one of them may still begin it. An event
     /// whose handlers have names has a row for each of them: name one with `--handler`, or pass `--every-handler`. The
     /// result counts rows.
