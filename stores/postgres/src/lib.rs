@@ -36,7 +36,6 @@
 //! it is trusted, `session` owns the connections, `error` turns the driver's errors into ours; the other files are the
 //! port's methods.
 
-mod adopt;
 mod audit;
 mod claim;
 mod compatible;

@@ -8,12 +8,12 @@ use pillarbox_core::store::TableName;
 use tokio::time::Instant;
 use tokio_postgres::types::Type;
 
+use super::run_script::time_limit;
 use crate::error::{Failure, no_row};
-use crate::schema::time_limit;
 use crate::sql::qualified;
 
-const ADOPT: &str = include_str!("../migrations/adopt_outbox_java.sql");
-const COLUMNS: &str = include_str!("../sql/columns.sql");
+const ADOPT: &str = include_str!("../../migrations/adopt_outbox_java.sql");
+const COLUMNS: &str = include_str!("../../sql/columns.sql");
 
 const TEXT: [&str; 2] = ["character varying", "text"];
 const JSON: [&str; 4] = ["jsonb", "json", "text", "character varying"];
@@ -78,7 +78,7 @@ struct Column {
 
 /// The SQL that adopts what has the event table's name; `None` if nothing has. Where columns may be NULL it
 /// reads the whole table, until `until` at most.
-pub(crate) async fn script(
+pub(super) async fn script(
     transaction: &Transaction<'_>,
     table: &TableName,
     until: Instant,
