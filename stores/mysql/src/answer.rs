@@ -1,4 +1,5 @@
 use mysql_async::{Row, Value};
+use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::StoreErrorKind;
 
 use crate::error::Failure;
@@ -50,6 +51,10 @@ pub(crate) fn text(row: &Row, index: usize) -> Result<Option<&str>, Failure> {
     bytes(row, index)?.map(utf8).transpose()
 }
 
+pub(crate) fn owned(row: &Row, index: usize) -> Result<Option<String>, Failure> {
+    Ok(text(row, index)?.map(str::to_owned))
+}
+
 pub(crate) fn optional_int(row: &Row, index: usize) -> Result<Option<i64>, Failure> {
     let number = |text: &str| text.parse().map_err(|_| unexpected(index, "is not a 64-bit number"));
     text(row, index)?.map(number).transpose()
@@ -58,6 +63,13 @@ pub(crate) fn optional_int(row: &Row, index: usize) -> Result<Option<i64>, Failu
 pub(crate) fn int(row: &Row, index: usize) -> Result<i64, Failure> {
     optional_int(row, index)?.ok_or_else(|| unexpected(index, "is NULL"))
 }
+
+pub(crate) fn time(row: &Row, index: usize) -> Result<Option<Timestamp>, Failure> {
+    Ok(optional_int(row, index)?.map(Timestamp::from_micros))
+}
+
+/// For columns that cannot be NULL, should they be.
+pub(crate) const EPOCH: Timestamp = Timestamp::from_micros(0);
 
 /// A condition, which SQL answers with 1 or 0.
 pub(crate) fn is_true(row: &Row, index: usize) -> Result<bool, Failure> {

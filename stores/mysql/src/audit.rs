@@ -3,13 +3,12 @@ use std::time::Duration;
 use mysql_async::Row;
 use pillarbox_core::store::{AuditEntry, AuditedAction};
 
-use crate::answer::{int, optional_int};
+use crate::answer::{EPOCH, int, optional_int, owned, time};
 use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::settle::micros;
 use crate::sql::script;
 use crate::store::Inner;
-use crate::upkeep::{EPOCH, owned, time};
 
 /// Writes an entry for an action that is about to begin.
 pub(crate) async fn record(store: &Inner, action: &AuditedAction) -> Result<i64, Failure> {

@@ -20,13 +20,10 @@
 //! it is trusted, `session` owns the connections, `literal` puts values into statements, `answer` takes them out of rows,
 //! `error` turns the driver's errors into ours; the other files are the port's methods.
 
-mod adopt;
 mod answer;
 mod audit;
 mod claim;
-mod columns;
 mod complete;
-mod dead;
 mod error;
 pub mod examine;
 mod fetch;
@@ -36,12 +33,8 @@ mod literal;
 mod options;
 mod order;
 mod ownership;
-mod pause;
-mod pending;
 #[cfg(test)]
 mod plans;
-mod purge;
-mod recent;
 mod reclaim;
 mod row;
 mod schema;

@@ -41,7 +41,7 @@ use crate::session::Session;
 use crate::settle::micros;
 use crate::sql::{qualified, script};
 use crate::store::Inner;
-use crate::upkeep;
+use crate::upkeep::overview;
 
 pub(crate) async fn join(store: &Inner, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), Failure> {
     let mut session = store.sessions.session().await?;
@@ -145,7 +145,7 @@ pub(crate) async fn clear_ended(store: &Inner, session: &mut Session) -> Result<
 
 async fn judge(store: &Inner, session: &mut Session) -> Result<Judged, Failure> {
     let asked = Instant::now();
-    let (nodes, now) = upkeep::statuses(session.run(&store.sql.nodes).await?.rows(0))?;
+    let (nodes, now) = overview::statuses(session.run(&store.sql.nodes).await?.rows(0))?;
     Ok(now.map(|now| store.lease_clock.judge(nodes, now, asked)).unwrap_or_default())
 }
 

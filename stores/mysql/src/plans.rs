@@ -12,9 +12,9 @@ use pillarbox_core::store::{EventFilter, Fetch, FetchedRow, Heads, OrderKey, Row
 use crate::answer::{int, text};
 use crate::fetch::queries;
 use crate::literal::{Literal, fill};
-use crate::recent;
 use crate::session::Session;
 use crate::sql::Sql;
+use crate::upkeep::recent;
 use crate::{MysqlOptions, MysqlStore};
 
 const DONE: i64 = 50_000;

@@ -2,15 +2,15 @@ use mysql_async::Row;
 use pillarbox_core::event::GLOBAL_AGGREGATE;
 use pillarbox_core::store::{PendingEvent, PendingFilter, PendingState};
 
-use crate::answer::{count, int, text};
-use crate::dead::{change, of_attributes};
+use super::dead::change;
+use super::filter::of_attributes;
+use crate::answer::{self, EPOCH, int, owned, text, time};
 use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::store::Inner;
-use crate::upkeep::{EPOCH, owned, time};
 
 /// A page of pending events.
-pub(crate) async fn list(
+pub(super) async fn list(
     store: &Inner,
     filter: &PendingFilter,
     above: i64,
@@ -22,18 +22,18 @@ pub(crate) async fn list(
 }
 
 /// The number of pending rows that match.
-pub(crate) async fn number(store: &Inner, filter: &PendingFilter) -> Result<u64, Failure> {
+pub(super) async fn count(store: &Inner, filter: &PendingFilter) -> Result<u64, Failure> {
     let answers = store.sessions.run(fill(&store.sql.count_pending, &[("filter", &clause(filter))])).await?;
-    answers.first(0).map_or(Ok(0), |row| count(row, 0))
+    answers.first(0).map_or(Ok(0), |row| answer::count(row, 0))
 }
 
 /// Makes rows due that wait for a time.
-pub(crate) async fn retry_now(store: &Inner, seqs: &[i64]) -> Result<Vec<i64>, Failure> {
+pub(super) async fn retry_now(store: &Inner, seqs: &[i64]) -> Result<Vec<i64>, Failure> {
     change(store, &store.sql.waiting_lock, &store.sql.retry_now, seqs).await
 }
 
 /// Ends pending rows without a delivery.
-pub(crate) async fn cancel(store: &Inner, seqs: &[i64]) -> Result<Vec<i64>, Failure> {
+pub(super) async fn cancel(store: &Inner, seqs: &[i64]) -> Result<Vec<i64>, Failure> {
     change(store, &store.sql.pending_lock, &store.sql.cancel, seqs).await
 }
 

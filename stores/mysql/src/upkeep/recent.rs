@@ -4,16 +4,15 @@ use pillarbox_core::event::GLOBAL_AGGREGATE;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{EventFilter, EventPage, ListedEvent, PendingEvent, RowSet};
 
-use crate::answer::{int, text};
-use crate::dead::{has_error, is_within, of_attributes};
+use super::filter::{has_error, is_within, of_attributes};
+use crate::answer::{EPOCH, int, owned, text, time};
 use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::sql::Sql;
 use crate::store::Inner;
-use crate::upkeep::{EPOCH, owned, time};
 
 /// A page of events of any state, newest first.
-pub(crate) async fn page(
+pub(super) async fn page(
     store: &Inner,
     filter: &EventFilter,
     below: Option<i64>,

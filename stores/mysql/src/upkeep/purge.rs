@@ -3,8 +3,8 @@ use pillarbox_core::row::Status;
 use pillarbox_core::store::refusal;
 use pillarbox_core::store::{Purge, Purgeable, Purged};
 
+use super::filter::of_key;
 use crate::answer::{int, is_true, text};
-use crate::dead::of_key;
 use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::ownership::locked;
@@ -13,7 +13,7 @@ use crate::sql::script;
 use crate::store::Inner;
 
 /// Looks at the next rows in the order of the table, and deletes those that are old enough.
-pub(crate) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failure> {
+pub(super) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failure> {
     let sql = &store.sql;
     let values = [
         ("above", &Literal::int(purge.above)),

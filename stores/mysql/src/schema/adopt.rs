@@ -1,11 +1,16 @@
 //! A table of outbox-java becomes ours in place: its rows keep their payloads and are delivered, its programs go on writing.
+//!
+//! Whatever else has the name of one of the tables is refused before anything is written.
 
 use pillarbox_core::error::StoreErrorKind;
 
-use crate::columns::{Column, added};
+use super::columns::{Column, added, columns};
+use super::versions::MIGRATIONS;
 use crate::error::Failure;
+use crate::session::Session;
+use crate::store::Inner;
 
-pub(crate) const ADOPT: &str = include_str!("../sql/adopt.sql");
+pub(super) const ADOPT: &str = include_str!("../../sql/adopt.sql");
 
 /// The columns by which an event table of outbox-java is known.
 const OUTBOX_JAVA: [&str; 15] = [
@@ -26,7 +31,42 @@ const OUTBOX_JAVA: [&str; 15] = [
     "locked_at",
 ];
 
-pub(crate) fn is_outbox_java(columns: &[Column]) -> bool {
+/// The columns by which a table is known to be ours: those that others would not have by chance. In the order of
+/// [`TableName::all`](pillarbox_core::store::TableName::all).
+const OURS: [&[&str]; 7] = [
+    &["seq", "event_id", "event_type", "payload", "status", "available_at", "locked_by", "queue", "due_at"],
+    &["node_id", "mode", "started_at", "expires_at"],
+    &["partition", "node_id", "epoch"],
+    &["version", "applied_at"],
+    &["consumer", "message_id", "received_at", "repeated"],
+    &["kind", "name", "paused_at", "paused_until"],
+    &["id", "began_at", "who", "action", "subject", "changed", "outcome"],
+];
+
+/// True if there is a table of outbox-java, which is to be adopted. A stranger's table is refused, and one that cannot be adopted.
+pub(super) async fn is_to_be_adopted(store: &Inner, session: &mut Session) -> Result<bool, Failure> {
+    let table = &store.table;
+    let event = columns(store, session, table.event()).await?;
+    for (name, ours) in table.all().into_iter().zip(OURS) {
+        let found = columns(store, session, &name).await?;
+        let has = |wanted: &&str| found.iter().any(|column| column.is_named(wanted));
+        let adoptable = name == table.event() && is_outbox_java(&found);
+        if !found.is_empty() && !ours.iter().all(has) && !adoptable {
+            let problem = format!(
+                "there is a table `{name}` that is neither Pillarbox's nor outbox-java's; rename it, or configure another \
+                 name for the outbox's table"
+            );
+            return Err(Failure::Refused(StoreErrorKind::Schema, problem));
+        }
+    }
+    let is_outbox_java = is_outbox_java(&event);
+    if is_outbox_java {
+        check(table.event(), &event, MIGRATIONS.after(0).iter().map(|migration| migration.sql))?;
+    }
+    Ok(is_outbox_java)
+}
+
+fn is_outbox_java(columns: &[Column]) -> bool {
     let has = |wanted: &str| columns.iter().any(|column| column.is_named(wanted));
     let mut primary = columns.iter().filter(|column| column.is_primary);
     OUTBOX_JAVA.iter().all(|wanted| has(wanted))
@@ -37,7 +77,7 @@ pub(crate) fn is_outbox_java(columns: &[Column]) -> bool {
 
 /// Refuses a table of outbox-java whose other columns would be in the way of an adoption, or of an insert after it. `later` are the
 /// migrations that will follow.
-pub(crate) fn check(table: &str, columns: &[Column], later: impl Iterator<Item = &'static str>) -> Result<(), Failure> {
+fn check(table: &str, columns: &[Column], later: impl Iterator<Item = &'static str>) -> Result<(), Failure> {
     let ours = gained(later);
     let mut problems = Vec::new();
     for column in columns {
@@ -69,7 +109,7 @@ fn gained(later: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::tests::column;
+    use crate::schema::columns::tests::column;
 
     fn theirs() -> Vec<Column> {
         let of_theirs = |name: &&str| Column { is_primary: *name == "event_id", ..column(name, "text") };

@@ -1,13 +1,12 @@
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::{Interventions, NewPause, Pause, PauseChange, PauseKind};
 
-use crate::answer::{Answers, bytes, count as number, int};
+use crate::answer::{self, Answers, EPOCH, bytes, int, owned, time};
 use crate::error::Failure;
 use crate::literal::{Literal, fill};
 use crate::settle::micros;
 use crate::sql::script;
 use crate::store::Inner;
-use crate::upkeep::{EPOCH, owned, time};
 
 /// The number of times that operators have intervened, and what they have paused.
 pub(crate) async fn interventions(store: &Inner) -> Result<Interventions, Failure> {
@@ -17,7 +16,7 @@ pub(crate) async fn interventions(store: &Inner) -> Result<Interventions, Failur
 }
 
 /// Pauses an event type or a handler.
-pub(crate) async fn pause(store: &Inner, pause: &NewPause) -> Result<PauseChange, Failure> {
+pub(super) async fn pause(store: &Inner, pause: &NewPause) -> Result<PauseChange, Failure> {
     let NewPause { kind, name, by, reason, length } = pause;
     let (kind, name) = (Literal::bytes(kind.name()), Literal::bytes(name));
     let length = length.map_or_else(|| Literal::optional_text(None), |length| Literal::int(micros(length)));
@@ -26,7 +25,10 @@ pub(crate) async fn pause(store: &Inner, pause: &NewPause) -> Result<PauseChange
     let mut session = store.sessions.session().await?;
     let found = fill(&store.sql.pause_found, &names);
     let answers = session.run(script(["START TRANSACTION", &store.sql.pause_ended, &found])).await?;
-    let found = answers.first(2).map(|row| Ok::<_, Failure>((number(row, 0)?, number(row, 1)? > 0))).transpose()?;
+    let found = answers
+        .first(2)
+        .map(|row| Ok::<_, Failure>((answer::count(row, 0)?, answer::count(row, 1)? > 0)))
+        .transpose()?;
     let (pauses, is_paused) = found.unwrap_or_default();
     if !is_paused && pauses >= Pause::MOST as u64 {
         session.run("ROLLBACK").await?;
@@ -40,7 +42,7 @@ pub(crate) async fn pause(store: &Inner, pause: &NewPause) -> Result<PauseChange
 }
 
 /// Ends a pause.
-pub(crate) async fn resume(store: &Inner, kind: PauseKind, name: &str) -> Result<bool, Failure> {
+pub(super) async fn resume(store: &Inner, kind: PauseKind, name: &str) -> Result<bool, Failure> {
     let values = [("kind", &Literal::bytes(kind.name())), ("name", &Literal::bytes(name))];
     let resume = fill(&store.sql.resume, &values);
     // What has ended by itself is none any more.
@@ -49,12 +51,12 @@ pub(crate) async fn resume(store: &Inner, kind: PauseKind, name: &str) -> Result
 }
 
 /// The pauses that have not ended.
-pub(crate) async fn list(store: &Inner) -> Result<Vec<Pause>, Failure> {
+pub(super) async fn list(store: &Inner) -> Result<Vec<Pause>, Failure> {
     decode(store, &store.sessions.run(&store.sql.pauses).await?)
 }
 
 /// Counts the due rows that pauses hold.
-pub(crate) async fn count(store: &Inner) -> Result<u64, Failure> {
+pub(super) async fn count(store: &Inner) -> Result<u64, Failure> {
     let pauses = list(store).await?;
     if pauses.is_empty() {
         return Ok(0);
@@ -65,7 +67,7 @@ pub(crate) async fn count(store: &Inner) -> Result<u64, Failure> {
     };
     let values = [("types", &of(PauseKind::Type)), ("handlers", &of(PauseKind::Handler))];
     let answers = store.sessions.run(fill(&store.sql.count_paused, &values)).await?;
-    answers.first(0).map_or(Ok(0), |row| number(row, 0))
+    answers.first(0).map_or(Ok(0), |row| answer::count(row, 0))
 }
 
 /// Reads the pauses. The columns are bytes and take anything, so a row that is no pause is left out, with a warning: it must not keep
@@ -111,9 +113,9 @@ fn shown(bytes: &[u8]) -> String {
 
 /// The ignored rows of the last look: nodes look every two seconds, and warn once.
 #[derive(Debug, Default)]
-pub(crate) struct Ignored(Mutex<Vec<String>>);
+pub(crate) struct IgnoredPauses(Mutex<Vec<String>>);
 
-impl Ignored {
+impl IgnoredPauses {
     /// The number of rows that one warning shows.
     const SHOWN: usize = 5;
 
@@ -146,7 +148,7 @@ mod tests {
 
     #[test]
     fn ignored_rows_are_told_once() {
-        let ignored = Ignored::default();
+        let ignored = IgnoredPauses::default();
         let rows = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         assert_eq!(ignored.news(Vec::new()), None);
         assert_eq!(ignored.news(rows(&["a", "b"])).as_deref(), Some("a; b"));

@@ -8,17 +8,17 @@ use crate::store::Inner;
 
 /// A column of a table that was found.
 #[derive(Debug)]
-pub(crate) struct Column {
-    pub(crate) name: String,
-    pub(crate) is_primary: bool,
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) is_primary: bool,
     /// Its type as the catalog writes it, such as `int(11)`.
-    pub(crate) data_type: String,
+    pub(super) data_type: String,
     /// True if every `INSERT` has to give it a value.
-    pub(crate) is_required: bool,
+    pub(super) is_required: bool,
 }
 
 impl Column {
-    pub(crate) fn is_named(&self, name: &str) -> bool {
+    pub(super) fn is_named(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
 
@@ -31,7 +31,7 @@ impl Column {
 }
 
 /// The columns of a table; none, if it does not exist or the user has no privilege on it.
-pub(crate) async fn columns(store: &Inner, session: &mut Session, name: &str) -> Result<Vec<Column>, Failure> {
+pub(super) async fn columns(store: &Inner, session: &mut Session, name: &str) -> Result<Vec<Column>, Failure> {
     let values = [("schema", &Literal::optional_text(store.table.schema())), ("table", &Literal::text(name))];
     let answers = session.run(fill(&store.sql.table_columns, &values)).await?;
     let column = |row| {
@@ -46,7 +46,7 @@ pub(crate) async fn columns(store: &Inner, session: &mut Session, name: &str) ->
 }
 
 /// The columns that a statement adds to a table, each with its type.
-pub(crate) fn added(statement: &str) -> impl Iterator<Item = (&str, &str)> {
+pub(super) fn added(statement: &str) -> impl Iterator<Item = (&str, &str)> {
     statement.split("ADD COLUMN `").skip(1).filter_map(|rest| {
         let (name, definition) = rest.split_once("` ")?;
         Some((name, definition.split([' ', ',', '\n']).next()?))
@@ -55,7 +55,7 @@ pub(crate) fn added(statement: &str) -> impl Iterator<Item = (&str, &str)> {
 
 /// The columns of somebody else's that have the names of those that a statement adds. The statement adds all of them at once, so
 /// where all are there with their types it has run, and none is somebody else's.
-pub(crate) fn taken<'a>(statement: &'a str, found: &[Column]) -> Vec<&'a str> {
+pub(super) fn taken<'a>(statement: &'a str, found: &[Column]) -> Vec<&'a str> {
     let find = |name| found.iter().find(|column| column.is_named(name));
     if added(statement).all(|(name, data_type)| find(name).is_some_and(|column| column.is_of(data_type))) {
         return Vec::new();
@@ -64,10 +64,10 @@ pub(crate) fn taken<'a>(statement: &'a str, found: &[Column]) -> Vec<&'a str> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub(super) mod tests {
     use super::*;
 
-    pub(crate) fn column(name: &str, data_type: &str) -> Column {
+    pub(in crate::schema) fn column(name: &str, data_type: &str) -> Column {
         Column { name: name.to_owned(), is_primary: false, data_type: data_type.to_owned(), is_required: false }
     }
 
