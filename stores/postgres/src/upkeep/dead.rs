@@ -3,7 +3,7 @@ use pillarbox_core::store::{DeadEvent, DeadFilter};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::recent::{are_impossible, attributes};
+use super::filter::{are_impossible, attributes};
 use crate::error::Failure;
 use crate::fetch::{from, size};
 use crate::row::Micros;

@@ -1,6 +1,8 @@
 //! Queries and commands of operators: one statement each, most of them on indexes of their own.
 
+mod blocked;
 mod dead;
+mod filter;
 pub(crate) mod overview;
 mod partitions;
 mod pause;
@@ -49,11 +51,11 @@ impl Upkeep for PostgresStore {
     }
 
     async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
-        self.inner().sessions.call(operation::BLOCKED, partitions::blocked(self.inner(), above, limit)).await
+        self.inner().sessions.call(operation::BLOCKED, blocked::list(self.inner(), above, limit)).await
     }
 
     async fn head_of(&self, seq: i64) -> Result<Option<i64>, StoreError> {
-        self.inner().sessions.call(operation::HEAD_OF, partitions::head_of(self.inner(), seq)).await
+        self.inner().sessions.call(operation::HEAD_OF, blocked::head_of(self.inner(), seq)).await
     }
 
     async fn records(&self, event_id: &str) -> Result<Vec<Record>, StoreError> {

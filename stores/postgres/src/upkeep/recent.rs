@@ -1,13 +1,13 @@
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::row::Status;
-use pillarbox_core::store::{Attributes, EventFilter, EventPage, ListedEvent, PendingEvent};
+use pillarbox_core::store::{EventFilter, EventPage, ListedEvent, PendingEvent};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+use super::filter::attributes;
 use crate::error::Failure;
 use crate::fetch::size;
 use crate::row::Micros;
-use crate::session::Param;
 use crate::store::Inner;
 
 /// A page of events of any state, newest first.
@@ -48,16 +48,6 @@ pub(super) async fn page(
     session.finish();
     let events = rows.iter().map(decode).collect::<Result<_, _>>()?;
     Ok(EventPage::new(filter, events, limit, end))
-}
-
-/// The first values of a statement that asks for attributes.
-pub(super) fn attributes(attributes: &Attributes) -> Vec<Param<'_>> {
-    attributes.texts().into_iter().map(|text| (text as _, Type::TEXT)).collect()
-}
-
-/// True if the attributes name text that no row has, since the server refuses it: with a NUL in it.
-pub(super) fn are_impossible(attributes: &Attributes) -> bool {
-    attributes.texts().into_iter().flatten().any(|text| text.contains('\0'))
 }
 
 fn decode(row: &Row) -> Result<ListedEvent, Failure> {

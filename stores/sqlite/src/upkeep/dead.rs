@@ -1,10 +1,11 @@
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::GLOBAL_AGGREGATE;
-use pillarbox_core::store::{Attributes, DeadEvent, DeadFilter};
+use pillarbox_core::store::{DeadEvent, DeadFilter};
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Row as _, SqlStr, Sqlite, query, query_scalar};
 
+use super::filter::with_attributes;
 use super::record::{attempts, required, text, time};
 use crate::json;
 use crate::store::Session;
@@ -32,15 +33,6 @@ fn matching<'q>(statement: &SqlStr, filter: &'q DeadFilter) -> Query<'q, Sqlite,
     named.bind(since.map(Timestamp::as_micros)).bind(before.map(Timestamp::as_micros)).bind(error.as_deref())
 }
 
-/// A statement to whose first places the attributes are bound.
-pub(super) fn with_attributes<'q>(
-    statement: &SqlStr,
-    attributes: &'q Attributes,
-) -> Query<'q, Sqlite, SqliteArguments> {
-    let texts = attributes.texts().into_iter();
-    texts.fold(query(statement.clone()), |query, wanted| query.bind(wanted.as_deref()))
-}
-
 /// Makes DEAD rows NEW.
 pub(super) async fn replay(session: &mut Session<'_>, seqs: &[i64]) -> sqlx::Result<Vec<i64>> {
     change(session, &session.sql.dead_replay, seqs).await
@@ -51,18 +43,8 @@ pub(super) async fn discard(session: &mut Session<'_>, seqs: &[i64]) -> sqlx::Re
     change(session, &session.sql.dead_discard, seqs).await
 }
 
-/// Makes pending rows due that wait for a time.
-pub(super) async fn retry_now(session: &mut Session<'_>, seqs: &[i64]) -> sqlx::Result<Vec<i64>> {
-    change(session, &session.sql.retry_now, seqs).await
-}
-
-/// Ends pending rows without a delivery.
-pub(super) async fn cancel(session: &mut Session<'_>, seqs: &[i64]) -> sqlx::Result<Vec<i64>> {
-    change(session, &session.sql.cancel, seqs).await
-}
-
 /// Changes those of the rows that the statement is about, and returns which they were.
-async fn change(session: &mut Session<'_>, statement: &SqlStr, seqs: &[i64]) -> sqlx::Result<Vec<i64>> {
+pub(super) async fn change(session: &mut Session<'_>, statement: &SqlStr, seqs: &[i64]) -> sqlx::Result<Vec<i64>> {
     let change = query_scalar(statement.clone()).bind(json::array(seqs.iter().copied()));
     let changed: Vec<i64> = change.fetch_all(&mut *session.connection).await?;
     if !changed.is_empty() {

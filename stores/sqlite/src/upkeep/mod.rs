@@ -2,7 +2,9 @@
 
 mod blocked;
 mod dead;
+mod filter;
 pub(crate) mod overview;
+mod partitions;
 mod pause;
 mod pending;
 mod purge;
@@ -42,11 +44,11 @@ impl Upkeep for SqliteStore {
     }
 
     async fn partitions(&self) -> Result<PartitionBacklog, StoreError> {
-        self.read(operation::PARTITIONS, overview::partitions).await
+        self.read(operation::PARTITIONS, partitions::partitions).await
     }
 
     async fn partition_owners(&self) -> Result<Vec<(u8, NodeId)>, StoreError> {
-        self.read(operation::PARTITION_OWNERS, overview::partition_owners).await
+        self.read(operation::PARTITION_OWNERS, partitions::owners).await
     }
 
     async fn blocked(&self, above: i64, limit: usize) -> Result<Vec<Blocked>, StoreError> {
@@ -82,11 +84,11 @@ impl Upkeep for SqliteStore {
     }
 
     async fn retry_now(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
-        self.write(operation::RETRY_NOW, async |session| dead::retry_now(session, seqs).await).await
+        self.write(operation::RETRY_NOW, async |session| pending::retry_now(session, seqs).await).await
     }
 
     async fn cancel(&self, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
-        self.write(operation::CANCEL, async |session| dead::cancel(session, seqs).await).await
+        self.write(operation::CANCEL, async |session| pending::cancel(session, seqs).await).await
     }
 
     async fn pause(&self, pause: &NewPause) -> Result<PauseChange, StoreError> {

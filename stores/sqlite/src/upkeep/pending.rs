@@ -5,7 +5,8 @@ use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Row as _, SqlStr, Sqlite};
 
-use super::dead::with_attributes;
+use super::dead::change;
+use super::filter::with_attributes;
 use super::record::{attempts, required, text, time};
 use crate::store::Session;
 
@@ -23,6 +24,16 @@ pub(super) async fn list(
 /// The number of pending rows that match.
 pub(super) async fn count(session: &mut Session<'_>, filter: &PendingFilter) -> sqlx::Result<u64> {
     matching(&session.sql.pending_count, filter).fetch_one(&mut *session.connection).await?.try_get(0)
+}
+
+/// Makes rows due that wait for a time.
+pub(super) async fn retry_now(session: &mut Session<'_>, seqs: &[i64]) -> sqlx::Result<Vec<i64>> {
+    change(session, &session.sql.retry_now, seqs).await
+}
+
+/// Ends pending rows without a delivery.
+pub(super) async fn cancel(session: &mut Session<'_>, seqs: &[i64]) -> sqlx::Result<Vec<i64>> {
+    change(session, &session.sql.cancel, seqs).await
 }
 
 /// A statement on the pending rows that match, to which the filter is bound.

@@ -5,7 +5,7 @@ use pillarbox_core::store::{EventFilter, EventPage, ListedEvent, PendingEvent};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, query_as};
 
-use super::dead::with_attributes;
+use super::filter::with_attributes;
 use super::record::{attempts, required, text, time};
 use crate::store::Session;
 
