@@ -1,8 +1,8 @@
 -- As settle_done, and in the same transaction every other verdict: $6 ascending seqs, $7 event ids, $8 handlers, $9 expected
 -- attempts, $10 expected replays, $11 states, $12 attempts, $13 delays in microseconds, $14 errors. A row with negative attempts
 -- counts as one that never failed. A RETRY without a delay is held: it stays where it is, and whose it is. Rows that are not kept:
--- $15 ascending seqs, $16 event ids, $17 handlers, $18 expected attempts, $19 expected replays. $20 of the other verdicts, whether
--- the row keeps the error as that of a failed attempt. Rows that keep positions have them by the values from $21 on.
+-- $15 ascending seqs, $16 event ids, $17 handlers, $18 expected attempts, $19 expected replays. $20 of the other verdicts, the
+-- errors that rows keep of a failed attempt, NULL without one. Rows that keep positions have them by the values from $21 on.
 -- A row finds its verdict by the place of its seq in the array, which width_bucket looks up by halves. A join with the
 -- verdicts would be planned by statistics, and where these know of no rows it reads the whole table.
 WITH fence AS MATERIALIZED (
@@ -34,12 +34,12 @@ WITH fence AS MATERIALIZED (
             CASE WHEN v."status" IN (1, 3) THEN clock_timestamp() END,
             CASE v."status" WHEN 1 THEN v."error" ELSE coalesce(v."error", "last_error") END,
             CASE WHEN v."status" = 2 AND v."delay" IS NULL THEN "locked_by" END,
-            CASE WHEN v."failed" THEN {failed} ELSE "failures" END
+            CASE WHEN v."failure" IS NULL THEN "failures" ELSE {failed} END
         FROM width_bucket("seq", $6::bigint[]) AS "place"
         CROSS JOIN LATERAL (SELECT
             ($11::smallint[])["place"], ($12::int[])["place"], ($13::bigint[])["place"], ($14::text[])["place"],
-            ($20::bool[])["place"]
-        ) AS v ("status", "attempts", "delay", "error", "failed")){and_position}
+            ($20::text[])["place"]
+        ) AS v ("status", "attempts", "delay", "error", "failure")){and_position}
     WHERE "seq" = ANY ((SELECT $6::bigint[])::bigint[]) AND "status" IN (0, 2)
       AND greatest("attempts", 0) = ($9::int[])[width_bucket("seq", $6::bigint[])]
       AND "replays" = ($10::int[])[width_bucket("seq", $6::bigint[])]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pillarbox_core::ownership::{Fence, NodeId};
 use pillarbox_core::row::{Change, Expected, Verdict};
-use pillarbox_core::store::BegunAttempt;
+use pillarbox_core::store::{BegunAttempt, FailedAttempt};
 use tokio_postgres::types::Type;
 
 use crate::error::Failure;
@@ -48,7 +48,7 @@ pub(crate) async fn settle(
         done.bind(&mut params);
         others.bind(&mut params);
         removed.bind(&mut params);
-        params.push((&others.failed, Type::BOOL_ARRAY));
+        params.push((&others.failures, Type::TEXT_ARRAY));
         if positions.is_empty() { &store.sql.settle_mixed } else { &store.sql.settle_mixed_as }
     };
     if !positions.is_empty() {
@@ -77,9 +77,9 @@ pub(crate) async fn begin_attempt(
     let node = node.as_str();
     let (expected, attempts) = (count(attempt.expected.attempts), count(attempt.attempts));
     let replays = attempt.expected.replays.cast_signed();
-    let error = attempt.error.as_deref().map(storable);
+    let (error, failure) = (attempt.error.as_deref().map(storable), attempt.error.as_deref().map(kept));
     let (event, handler) = (attempt.row.event_id.as_str(), attempt.row.handler.as_deref());
-    let params: [Param<'_>; 8] = [
+    let params: [Param<'_>; 9] = [
         (&node, Type::TEXT),
         (&attempt.row.seq, Type::INT8),
         (&expected, Type::INT4),
@@ -88,6 +88,7 @@ pub(crate) async fn begin_attempt(
         (&event, Type::TEXT),
         (&handler, Type::TEXT),
         (&replays, Type::INT4),
+        (&failure, Type::TEXT),
     ];
     let session = store.sessions.session().await?;
     let begun = session.query(store.sql.begin_attempt.of(fence), &params).await?;
@@ -181,8 +182,8 @@ struct Columns<'a> {
     /// Of retries; one that has none is held.
     delays: Vec<Option<i64>>,
     errors: Vec<Option<Cow<'a, str>>>,
-    /// True of those whose rows keep the error as that of a failed attempt.
-    failed: Vec<bool>,
+    /// The errors that rows keep of a failed attempt.
+    failures: Vec<Option<Cow<'a, str>>>,
 }
 
 impl<'a> Columns<'a> {
@@ -200,7 +201,7 @@ impl<'a> Columns<'a> {
         self.attempts.push(count(attempts));
         self.delays.push(delay.map(micros));
         self.errors.push(error.map(storable));
-        self.failed.push(verdict.failure().is_some());
+        self.failures.push(verdict.failure().map(|(_, error)| kept(error)));
     }
 
     fn bind<'b>(&'b self, params: &mut Vec<Param<'b>>) {
@@ -229,4 +230,11 @@ pub(crate) fn micros(duration: Duration) -> i64 {
 /// Texts arrive cleaned. A NUL that slipped through would make the whole batch unrecordable, so none gets through here.
 fn storable(error: &str) -> Cow<'_, str> {
     if error.contains('\0') { error.replace('\0', "\\u{0}").into() } else { error.into() }
+}
+
+/// The beginning of an error, which a row keeps of a failed attempt. It is cut here: where a database is encoded in SQL_ASCII, the server
+/// counts bytes, and would cut a character in two.
+fn kept(error: &str) -> Cow<'_, str> {
+    let end = error.char_indices().nth(FailedAttempt::ERROR_CHARACTERS).map_or(error.len(), |(end, _)| end);
+    storable(&error[..end])
 }

@@ -135,7 +135,7 @@ const EVENT_IS_NAMED: &str = r#"textsend("event_id") = substring($4::bytea, (wid
 /// program have written there what is no array, that is its first element.
 const FAILED: &str = r#"coalesce(jsonb_path_query_array("failures", '$[last - 8 to last]'), '[]') || jsonb_build_object(
             'attempts', v."attempts", 'at', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-            'node', $1::text, 'error', left(v."error", 500))"#;
+            'node', $1::text, 'error', v."failure")"#;
 
 /// The bytes of a row's payload and headers.
 const CONTENT_SIZE: &str = r#"(coalesce(octet_length(e."payload"::text), octet_length(e."payload_bytes"), 0) + coalesce(octet_length(e."headers"::text), 0))"#;

@@ -31,6 +31,7 @@ pub const ALL: &[&Check] = &[
     &NUMBERS,
     &BEHIND,
     &SUBSCRIBER,
+    &ENCODING,
     &KEPT,
 ];
 
@@ -159,6 +160,13 @@ pub(super) static SUBSCRIBER: Check = check(
     "no subscription writes the event table",
     "A subscription of logical replication writes the event table, in the order of another server's commits. Nothing here tells of that server's open transactions: events that are committed late may be delivered after later ones of their key, and each look at the table begins at the bottom.",
     "Deliver from the publisher. After an upgrade by logical replication, drop the subscription and set the sequence of `seq` to the highest `seq`.",
+);
+pub(super) static ENCODING: Check = check(
+    "postgres-encoding",
+    Warning,
+    "the database is encoded in UTF8",
+    "The database is not encoded in UTF8. It refuses events, and errors of handlers, with characters that its encoding lacks. With SQL_ASCII it takes any bytes, and an event that a program wrote in another encoding cannot be read.",
+    "Create a database with `ENCODING 'UTF8'` and restore a dump of this one into it; until then see to it that all writers use UTF-8.",
 );
 pub(super) static KEPT: Check = check(
     "postgres-purge-behind",

@@ -213,6 +213,11 @@ pub(super) fn subscriber(check: &'static Check, _: &Context<'_>, rows: &[Row]) -
     Ok(check.judge((subscriptions > 0).then(|| format!("{subscriptions} subscription(s) have the event table"))))
 }
 
+pub(super) fn encoding(check: &'static Check, _: &Context<'_>, rows: &[Row]) -> Result {
+    let encoding: String = one(rows)?.try_get(0)?;
+    Ok(check.judge((encoding != "UTF8").then(|| format!("server_encoding is {encoding}"))))
+}
+
 pub(super) fn kept(check: &'static Check, context: &Context<'_>, rows: &[Row]) -> Result {
     let oldest = one(rows)?.try_get::<_, Option<i64>>(0)?.map(seconds);
     let old = oldest.filter(|age| *age >= context.thresholds.kept_after);

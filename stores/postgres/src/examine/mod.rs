@@ -66,6 +66,7 @@ questions! {
     NUMBERS: "numbers", |_| 0, judge::numbers;
     BEHIND: "numbers_behind", |_| 0, judge::behind;
     SUBSCRIBER: "numbers", |_| 0, judge::subscriber;
+    ENCODING: "encoding", |_| 0, judge::encoding;
     KEPT: "kept", |_| 0, judge::kept;
 }
 

@@ -42,7 +42,7 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
     let (removed, unfailed) = (vec![ENDED + 5003, ENDED + 5004], vec![0_i32; 2]);
     let durable = false;
     let (events, handlers) = (vec!["event"; 1000], vec![None::<&str>; 1000]);
-    let failed = vec![true, false];
+    let failures = vec![Some("late"), None];
     let settle: [Param<'_>; 20] = [
         (&node, Type::TEXT),
         (&durable, Type::BOOL),
@@ -63,7 +63,7 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
         (&handlers, Type::TEXT_ARRAY),
         (&unfailed, Type::INT4_ARRAY),
         (&unfailed, Type::INT4_ARRAY),
-        (&failed, Type::BOOL_ARRAY),
+        (&failures, Type::TEXT_ARRAY),
     ];
     let (ids, length, handler) = (b"event".repeat(done.len()), 5, None::<&str>);
     let at_once: [Param<'_>; 6] = [
@@ -80,7 +80,7 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
     positions.bind(&mut settle_as);
     positions.bind(&mut at_once_as);
     let none: Option<&str> = None;
-    let begin: [Param<'_>; 8] = [
+    let begin: [Param<'_>; 9] = [
         (&node, Type::TEXT),
         (&seqs[0], Type::INT8),
         (&expected[0], Type::INT4),
@@ -89,6 +89,7 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
         (&"event", Type::TEXT),
         (&none, Type::TEXT),
         (&expected[0], Type::INT4),
+        (&none, Type::TEXT),
     ];
     for fence in FENCES {
         let of_rows_alike = [sql.settle_done.both(), sql.settle_removed.both()].concat();

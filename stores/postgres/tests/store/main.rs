@@ -5,6 +5,7 @@ mod cancel;
 mod claim;
 mod compatible;
 mod connect;
+mod encoding;
 mod examine;
 mod failover;
 mod guard;
