@@ -117,6 +117,8 @@ macro_rules! awaits {
             type Transaction = AsyncTransaction<&'a mut $connection>;
             type Error = Error;
 
+            /// Fails in a transaction that diesel-async has begun. One that was begun by executing the text `BEGIN` is not seen: on
+            /// PostgreSQL the guard's commit or rollback ends it, and on MySQL it is committed.
             async fn begin(self) -> QueryResult<AsyncTransaction<&'a mut $connection>> {
                 AsyncTransaction::begin(self).await
             }
@@ -246,8 +248,12 @@ impl<C: Awaits> Holder for &mut C {
 pub struct AsyncTransaction<H: Holder>(H);
 
 impl<H: Holder> AsyncTransaction<H> {
-    /// Open before `BEGIN` is sent, so that a future dropped in between rolls back what may have begun.
-    async fn begin(holder: H) -> Result<Self, H::Error> {
+    /// Open before `BEGIN` is sent, so that a future dropped in between rolls back what may have begun; but not where another transaction is
+    /// open, which that would roll back.
+    async fn begin(mut holder: H) -> Result<Self, H::Error> {
+        if depth(&mut *holder) > 0 {
+            return Err(H::error(Error::AlreadyInTransaction));
+        }
         let mut transaction = Self(holder);
         begin(&mut *transaction.0).await.map_err(H::error)?;
         Ok(transaction)

@@ -112,6 +112,8 @@ macro_rules! blocks {
             type Transaction = Transaction<'a, $connection>;
             type Error = Error;
 
+            /// Fails in a transaction that diesel has begun. On PostgreSQL one that was begun by executing the text `BEGIN` is not seen, and the
+            /// guard's commit or rollback ends it.
             async fn begin(self) -> QueryResult<Transaction<'a, $connection>> {
                 $begin(self)?;
                 Ok(Transaction(self))

@@ -77,7 +77,8 @@
 //!
 //! A connection has the same type in a transaction as outside of one, so that it compiles; it is refused before any SQL with
 //! [`WriteError::NoTransaction`](pillarbox_core::write::WriteError::NoTransaction). diesel counts the transactions that it has begun;
-//! one that was begun by executing the text `BEGIN` is refused too. A pool does not type-check:
+//! one that was begun by executing the text `BEGIN` is refused too. The guard's `begin` sees such a one on SQLite alone: on PostgreSQL the
+//! guard's commit or rollback ends it, and on MySQL the guard's `BEGIN` commits it. A pool does not type-check:
 //!
 #![cfg_attr(feature = "async-postgres", doc = "```compile_fail,E0277")]
 #![cfg_attr(not(feature = "async-postgres"), doc = "```ignore")]

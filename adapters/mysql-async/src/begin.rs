@@ -1,11 +1,11 @@
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, Error, Pool, Transaction, TxOpts};
+use mysql_async::{Conn, DriverError, Error, Pool, Transaction, TxOpts};
 use pillarbox_core::event::EventId;
 use pillarbox_core::store::RowId;
 use pillarbox_core::write::{Begin, Finish, Probe};
 
 use crate::MysqlAsync;
-use crate::open::ensure_open;
+use crate::open::{ensure_open, is_open};
 
 impl Begin<MysqlAsync> for &Pool {
     type Transaction = Transaction<'static>;
@@ -20,7 +20,16 @@ impl<'a> Begin<MysqlAsync> for &'a mut Conn {
     type Transaction = Transaction<'a>;
     type Error = Error;
 
+    /// Fails if a transaction is open on the connection, as one that was begun by executing the text `BEGIN`: `START TRANSACTION` would commit
+    /// it. The driver rolls one back that was dropped, before it does anything else.
     async fn begin(self) -> Result<Transaction<'a>, Error> {
+        // It may be one that was dropped, or the last answer was an error: only the server knows.
+        if is_open(self) != Some(false) {
+            self.ping().await?;
+            if is_open(self) == Some(true) {
+                return Err(DriverError::NestedTransaction.into());
+            }
+        }
         self.start_transaction(TxOpts::default()).await
     }
 }

@@ -1,10 +1,10 @@
 use mysql_async::consts::StatusFlags;
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Error, Transaction};
+use mysql_async::{Conn, Error, Transaction};
 
 /// True if the server says that a transaction is open; `None` after a failed statement, whose answer does not say.
-pub(crate) fn is_open(transaction: &Transaction<'_>) -> Option<bool> {
-    let answer = transaction.last_ok_packet()?;
+pub(crate) fn is_open(connection: &Conn) -> Option<bool> {
+    let answer = connection.last_ok_packet()?;
     Some(answer.status_flags().contains(StatusFlags::SERVER_STATUS_IN_TRANS))
 }
 

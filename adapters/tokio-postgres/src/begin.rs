@@ -12,6 +12,8 @@ impl<'a> Begin<TokioPostgres> for &'a mut tokio_postgres::Client {
     type Transaction = tokio_postgres::Transaction<'a>;
     type Error = Error;
 
+    /// A transaction that was begun on the client by executing the text `BEGIN` is not seen: the server only warns of the second `BEGIN`, and the
+    /// guard's commit or rollback ends that transaction.
     async fn begin(self) -> Result<tokio_postgres::Transaction<'a>, Error> {
         self.transaction().await
     }
@@ -21,6 +23,8 @@ impl<'a> Begin<TokioPostgres> for &'a mut deadpool_postgres::Client {
     type Transaction = deadpool_postgres::Transaction<'a>;
     type Error = Error;
 
+    /// A transaction that was begun on the client by executing the text `BEGIN` is not seen: the server only warns of the second `BEGIN`, and the
+    /// guard's commit or rollback ends that transaction.
     async fn begin(self) -> Result<deadpool_postgres::Transaction<'a>, Error> {
         self.transaction().await
     }

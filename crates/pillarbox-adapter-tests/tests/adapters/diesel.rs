@@ -101,8 +101,9 @@ mod sqlite {
 }
 
 mod own {
-    use diesel::result::Error::RollbackTransaction;
+    use diesel::result::Error::{AlreadyInTransaction, RollbackTransaction};
     use pillarbox_core::event::Envelope;
+    use pillarbox_core::store::Upkeep as _;
     use pillarbox_core::write::WriteError;
     use pillarbox_engine::run::Outbox;
     use pillarbox_testkit::Recorder;
@@ -195,6 +196,47 @@ mod own {
         outbox.shutdown().await;
         let calls = recorder.calls();
         assert_eq!(calls.iter().map(|call| &call.id).collect::<Vec<_>>(), [kept.id()]);
+        driver.destroy().await
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_refused_begin_leaves_the_transaction_as_it_was() -> Outcome {
+        let mut driver = PostgresConnection::create().await?;
+        let outbox = Outbox::writer_only(driver.store()).start().await?;
+        let blocking = outbox.blocking();
+        driver.held.transaction(|conn| {
+            blocking.write(conn, event()?)?;
+            let refused = blocking.begin(&mut *conn);
+            assert!(matches!(refused, Err(AlreadyInTransaction)), "{refused:?}");
+            drop(refused);
+            Ok::<_, BoxError>(blocking.write(conn, event()?)?)
+        })?;
+        assert_eq!(driver.store().counts().await?.new, 2);
+        outbox.shutdown().await;
+        driver.destroy().await
+    }
+
+    /// Also one that was begun by executing the text `BEGIN`.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_refused_begin_leaves_the_transaction_of_sqlite_as_it_was() -> Outcome {
+        let mut driver = SqliteFile::create().await?;
+        let outbox = Outbox::writer_only(driver.store()).start().await?;
+        let blocking = outbox.blocking();
+        driver.held.transaction(|conn| {
+            blocking.write(conn, event()?)?;
+            let refused = blocking.begin(&mut *conn);
+            assert!(matches!(refused, Err(AlreadyInTransaction)), "{refused:?}");
+            drop(refused);
+            Ok::<_, BoxError>(blocking.write(conn, event()?)?)
+        })?;
+        let table = outbox.store().info().table.clone();
+        let insert =
+            |id| format!("INSERT INTO {table} (event_id, event_type, payload) VALUES ('{id}', 'order.placed', '{{}}')");
+        driver.held.batch_execute(&format!("BEGIN; {}", insert("e-1")))?;
+        blocking.begin(&mut driver.held).expect_err("a transaction is open");
+        driver.held.batch_execute(&format!("{}; COMMIT", insert("e-2")))?;
+        assert_eq!(driver.store().counts().await?.new, 4);
+        outbox.shutdown().await;
         driver.destroy().await
     }
 }

@@ -90,6 +90,7 @@ mod mysql {
 }
 
 mod own {
+    use diesel::result::Error::AlreadyInTransaction;
     use diesel_async::AsyncConnection as _;
     use pillarbox_core::event::Envelope;
     use pillarbox_core::write::WriteError;
@@ -136,4 +137,40 @@ mod own {
         outbox.shutdown().await;
         driver.destroy().await
     }
+
+    /// In diesel-async's own transaction, and in a guard's.
+    macro_rules! refused_begin {
+        ($test:ident, $driver:ty) => {
+            #[tokio::test(flavor = "multi_thread")]
+            async fn $test() -> Outcome {
+                let driver = <$driver>::create().await?;
+                let outbox = Outbox::writer_only(driver.store()).start().await?;
+                let mut conn = driver.held.get().await?;
+                let own = conn.transaction(async |conn| {
+                    outbox.write(conn, event()?).await?;
+                    let refused = outbox.begin(&mut **conn).await;
+                    assert!(matches!(refused, Err(AlreadyInTransaction)), "{refused:?}");
+                    drop(refused);
+                    Ok::<_, BoxError>(outbox.write(conn, event()?).await?)
+                });
+                own.await?;
+                assert_eq!(pillarbox_core::store::Upkeep::counts(&driver.store()).await?.new, 2);
+
+                let mut guard = outbox.begin(&mut *conn).await?;
+                outbox.write(&mut guard, event()?).await?;
+                let refused = outbox.begin(&mut *guard).await;
+                assert!(matches!(refused, Err(AlreadyInTransaction)), "{refused:?}");
+                drop(refused);
+                outbox.write(&mut guard, event()?).await?;
+                guard.commit().await?;
+                assert_eq!(pillarbox_core::store::Upkeep::counts(&driver.store()).await?.new, 4);
+                drop(conn);
+                outbox.shutdown().await;
+                driver.destroy().await
+            }
+        };
+    }
+
+    refused_begin!(a_refused_begin_leaves_the_transaction_of_postgresql_as_it_was, PostgresPool);
+    refused_begin!(a_refused_begin_leaves_the_transaction_of_mysql_as_it_was, MysqlPool);
 }

@@ -51,6 +51,7 @@ mod sqlite {
 mod own {
     use pillarbox_core::event::Envelope;
     use pillarbox_core::inbox::{Inbox, InboxError, Once};
+    use pillarbox_core::store::Upkeep as _;
     use pillarbox_core::write::WriteError;
     use pillarbox_engine::run::Outbox;
     use pillarbox_testkit::Recorder;
@@ -94,6 +95,21 @@ mod own {
         let mut tx = driver.held.transaction()?;
         assert_eq!(inbox.blocking().once(&mut tx, "m-1")?, Once::Again);
         drop(tx);
+        outbox.shutdown().await;
+        driver.destroy().await
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_refused_begin_leaves_the_transaction_as_it_was() -> Outcome {
+        let mut driver = File::create().await?;
+        let outbox = Outbox::writer_only(driver.store()).start().await?;
+        let table = outbox.store().info().table.clone();
+        let insert =
+            |id| format!("INSERT INTO {table} (event_id, event_type, payload) VALUES ('{id}', 'order.placed', '{{}}')");
+        driver.held.execute_batch(&format!("BEGIN; {}", insert("e-1")))?;
+        outbox.blocking().begin(&mut driver.held).expect_err("a transaction is open");
+        driver.held.execute_batch(&format!("{}; COMMIT", insert("e-2")))?;
+        assert_eq!(driver.store().counts().await?.new, 2);
         outbox.shutdown().await;
         driver.destroy().await
     }

@@ -15,6 +15,9 @@ use crate::event::Envelope;
 /// to `Outbox::notify_committed`, `after_commit` is called without a check, although delivery looks the rows up: it may
 /// run for a transaction that was rolled back. Otherwise neither
 /// `after_commit` nor `after_rollback` is called. Each receipt is reported once.
+///
+/// MySQL and MariaDB commit a transaction by themselves before a statement such as DDL. If that was run in a guard which is then dropped or rolled
+/// back, `after_rollback` is called for events that are committed, and delivered.
 pub trait WriterHook: Send + Sync + 'static {
     /// May change, drop or add events; an empty answer suppresses the write.
     ///
@@ -30,7 +33,7 @@ pub trait WriterHook: Send + Sync + 'static {
     /// Their transaction committed.
     fn after_commit(&self, _events: &[&Envelope]) {}
 
-    /// Their transaction was rolled back.
+    /// Their transaction was rolled back. On MySQL and MariaDB it may have been committed before, by a statement such as DDL.
     fn after_rollback(&self, _events: &[&Envelope]) {}
 }
 

@@ -28,6 +28,7 @@ pub trait Begin<M>: Send {
     ///
     /// # Behavior
     /// - dropped at any await, it leaves no open transaction behind, neither in the pool nor in the database
+    /// - refused on a connection that has a transaction open already, it leaves that transaction as it was
     fn begin(self) -> impl Future<Output = Result<Self::Transaction, Self::Error>> + Send;
 }
 
