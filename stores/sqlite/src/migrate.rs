@@ -81,12 +81,8 @@ async fn refuse_foreign(session: &mut Session<'_>) -> Result<(), Failure> {
     }
     let event = table.event();
     let mut names: Vec<String> = INDEXES.iter().map(|index| format!("{event}_{index}")).collect();
-    names.extend(["node", "partition", "inbox", "pause", "audit"].map(|role| table.beside(role)));
+    names.extend(table.all().into_iter().filter(|name| !ours || *name != table.beside("migration")));
     names.push(inbox_age(table));
-    names.push(event.to_owned());
-    if !ours {
-        names.push(table.beside("migration"));
-    }
     // The names are identifiers by their type, so they need no escaping.
     let names = format!("[\"{}\"]", names.join("\",\""));
     let taken: Option<(String, String)> =
@@ -107,8 +103,7 @@ pub(crate) async fn check(session: &mut Session<'_>) -> sqlx::Result<Result<(), 
     let there: Vec<String> =
         query_scalar("SELECT lower(name) FROM sqlite_schema").fetch_all(&mut *session.connection).await?;
     let event = table.event();
-    let mut names = vec![event.to_owned()];
-    names.extend(["node", "partition", "inbox", "pause", "audit"].map(|role| table.beside(role)));
+    let mut names = table.all().to_vec();
     names.extend(examine::INDEXES.map(|index| format!("{event}_{index}")));
     names.push(inbox_age(table));
     names.retain(|name| !there.contains(&name.to_lowercase()));

@@ -26,6 +26,9 @@ pub struct TableName {
 }
 
 impl TableName {
+    /// The roles of the tables [beside](Self::beside) the event table.
+    pub const COMPANIONS: [&'static str; 6] = ["node", "partition", "migration", "inbox", "pause", "audit"];
+
     /// Reads `table` or `schema.table`.
     ///
     /// # Errors
@@ -76,7 +79,7 @@ impl TableName {
         &self.event
     }
 
-    /// A table beside it, without the schema: `node`, `partition`, `migration`, `inbox`, `pause`, `audit`.
+    /// A table beside it, without the schema, by its [role](Self::COMPANIONS).
     #[must_use]
     pub fn beside(&self, role: &str) -> String {
         format!("{}_{role}", self.event.strip_suffix("_event").unwrap_or(&self.event))
@@ -85,8 +88,7 @@ impl TableName {
     /// All tables of the outbox, without the schema.
     #[must_use]
     pub fn all(&self) -> [String; 7] {
-        let [node, partition, migration, inbox, pause, audit] =
-            ["node", "partition", "migration", "inbox", "pause", "audit"].map(|role| self.beside(role));
+        let [node, partition, migration, inbox, pause, audit] = Self::COMPANIONS.map(|role| self.beside(role));
         [self.event.clone(), node, partition, migration, inbox, pause, audit]
     }
 }
