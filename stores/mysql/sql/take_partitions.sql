@@ -1,1 +1,1 @@
-UPDATE {partition} SET `node_id` = {id}, `epoch` = {epoch}
+UPDATE {partition} SET `node_id` = {id}, `epoch` = `epoch` + 1 WHERE `partition` IN ({partitions})

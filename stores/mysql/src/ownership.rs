@@ -82,7 +82,7 @@ pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Fa
         }
         None => {
             let epoch = Literal::int(found.epoch + 1);
-            let take = fill(&store.sql.take_partitions, &[("id", &id), ("epoch", &epoch)]);
+            let take = fill(&store.sql.take_table, &[("id", &id), ("epoch", &epoch)]);
             session.run(script([&*take, "COMMIT"])).await?;
             found.taken()
         }
@@ -120,7 +120,7 @@ pub(crate) async fn renew(
 pub(crate) async fn leave(store: &Inner, node: &NodeId) -> Result<(), Failure> {
     let id = Literal::text(node.as_str());
     let leave = fill(&store.sql.leave, &[("id", &id)]);
-    let free = fill(&store.sql.free_partitions, &[("id", &id)]);
+    let free = fill(&store.sql.leave_partitions, &[("id", &id)]);
     let mut session = store.sessions.session().await?;
     locked(store, &mut session, &[&leave, &free, "COMMIT"]).await?;
     session.finish();

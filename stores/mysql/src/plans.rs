@@ -272,7 +272,7 @@ fn changes(sql: &Sql, first: i64, count: usize) -> Vec<String> {
         ),
         (&sql.take, vec![("seqs", &many), ("id", &id), ("begun", &begun)]),
         (&sql.release, vec![("seqs", &many), ("events", &ids), ("id", &id), ("begun", &begun)]),
-        (&sql.free_strays, vec![("seqs", &many), ("holders", &holders)]),
+        (&sql.free_orphans, vec![("seqs", &many), ("holders", &holders)]),
         (&sql.pending_lock, vec![("seqs", &many)]),
         (&sql.waiting_lock, vec![("seqs", &many)]),
         (&sql.cancel, vec![("seqs", &many)]),
@@ -352,7 +352,7 @@ async fn upkeep_reads_pending_and_dead_rows_only() {
         let (limit, nothing) = (Literal::count(LIMIT), Literal::nothing());
         let pending = u64::try_from(READY + TIMED).expect("fits");
         let dead = u64::try_from(DEAD).expect("fits");
-        check(session, &fill(&sql.strays, &[("limit", &limit)]), "pillarbox_queue", pending + 10).await;
+        check(session, &fill(&sql.orphans, &[("limit", &limit)]), "pillarbox_queue", pending + 10).await;
         check(session, &sql.backlog, "pillarbox_queue", pending + dead + 20).await;
         // Each entry of the index, and the place of its partition among the sums.
         check_reads(session, &sql.partitions, 2 * pending + 1200).await;

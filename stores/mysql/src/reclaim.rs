@@ -33,10 +33,10 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
     let (found, _) = read(session.run(&membership).await?.first(0))?;
     let mut freed = 0;
     if thorough || !judged.ended.is_empty() {
-        let strays = fill(&sql.strays, &[("limit", &Literal::count(STEP))]);
+        let orphans = fill(&sql.orphans, &[("limit", &Literal::count(STEP))]);
         loop {
-            // What was freed is not a stray any more, so each round finds others.
-            let found = session.run(&strays).await?;
+            // What was freed is not an orphan any more, so each round finds others.
+            let found = session.run(&orphans).await?;
             let mut seqs = found.ints(0)?;
             if seqs.is_empty() {
                 break;
@@ -46,7 +46,7 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
                 found.rows(0).iter().filter_map(|row| text(row, 1).transpose()).collect::<Result<_, _>>()?;
             let holders: Vec<&str> = holders.into_iter().collect();
             let values = [("seqs", &Literal::ints(&seqs)), ("holders", &Literal::texts(&holders))];
-            let answers = session.run(fill(&sql.free_strays, &values)).await?;
+            let answers = session.run(fill(&sql.free_orphans, &values)).await?;
             freed += answers.matched(0);
             if seqs.len() < STEP {
                 break;

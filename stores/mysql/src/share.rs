@@ -33,8 +33,8 @@ pub(crate) async fn share(store: &Inner, node: &NodeId, give: &Epochs) -> Result
     // What is taken has the epoch after the one that was read under the lock.
     let taken = if found.registered { found.next_epochs() } else { Epochs::none() };
     let gained = Literal::ints(&taken.partitions().iter().map(i64::from).collect::<Vec<_>>());
-    let gain = fill(&sql.gain_partitions, &[("id", &id), ("partitions", &gained)]);
-    let change = (!taken.is_empty()).then_some(&*gain);
+    let take = fill(&sql.take_partitions, &[("id", &id), ("partitions", &gained)]);
+    let change = (!taken.is_empty()).then_some(&*take);
     session.run(script(change.into_iter().chain(["COMMIT"]))).await?;
     session.finish();
     Ok(found.answer(&taken))

@@ -60,9 +60,9 @@ statements! {
     settle_done position settle_retry settle_hold settle_ended begin_attempt failed
     of_events of_handlers
     assign_partitions promote_due identify highest now
-    lock live_nodes join renew not_before lease_end leave evict free_partitions free_abandoned take_partitions probe
-    members owners give_partitions gain_partitions
-    membership strays free_strays
+    lock live_nodes join renew not_before lease_end leave evict leave_partitions free_abandoned take_table probe
+    members owners give_partitions take_partitions
+    membership orphans free_orphans
     counts backlog nodes partitions partition_owners lowest_head blocked head_of record record_by_seq newest record_json states
     pending count_pending dead count_dead dead_lock replay delete purge_window purge
     interventions intervene intervened pending_lock waiting_lock cancel retry_now
@@ -101,16 +101,13 @@ pub(crate) fn qualified(table: &TableName, name: &str) -> String {
 pub(crate) fn render(text: &str, table: &TableName) -> String {
     // As the catalog has them. They are identifiers, so that quoting needs no escaping.
     let schema = table.schema().map_or_else(|| "DATABASE()".to_owned(), |schema| format!("'{schema}'"));
-    text.replace("{cancelled}", &format!("'{CANCELLED}'"))
+    let text = text
+        .replace("{cancelled}", &format!("'{CANCELLED}'"))
         .replace("{event_schema}", &schema)
         .replace("{event_name}", &format!("'{}'", table.event()))
-        .replace("{event}", &qualified(table, table.event()))
-        .replace("{node}", &qualified(table, &table.beside("node")))
-        .replace("{partition}", &qualified(table, &table.beside("partition")))
-        .replace("{migration}", &qualified(table, &table.beside("migration")))
-        .replace("{inbox}", &qualified(table, &table.beside("inbox")))
-        .replace("{pause}", &qualified(table, &table.beside("pause")))
-        .replace("{audit}", &qualified(table, &table.beside("audit")))
+        .replace("{event}", &qualified(table, table.event()));
+    let named = |text: String, role| text.replace(&format!("{{{role}}}"), &qualified(table, &table.beside(role)));
+    TableName::COMPANIONS.into_iter().fold(text, named)
 }
 
 /// Comments are for readers; the text travels with every call.

@@ -123,7 +123,7 @@ pub(crate) async fn evict(store: &Inner, seen: &NodeStatus) -> Result<bool, Fail
     let mut session = store.sessions.session().await?;
     let transaction = locked(store, &mut session).await?;
     let evicted = delete(store, &transaction, seen).await?;
-    transaction.query_typed(&store.sql.free_partitions, &[]).await?;
+    transaction.query_typed(&store.sql.free_abandoned, &[]).await?;
     transaction.commit().await?;
     session.finish();
     Ok(evicted)
@@ -146,7 +146,7 @@ async fn clear(store: &Inner, transaction: &Transaction<'_>, nodes: &[NodeStatus
     for node in nodes {
         delete(store, transaction, node).await?;
     }
-    transaction.query_typed(&store.sql.free_partitions, &[]).await?;
+    transaction.query_typed(&store.sql.free_abandoned, &[]).await?;
     Ok(())
 }
 

@@ -27,7 +27,7 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
         if store.sessions.is_pooled() {
             transaction.batch_execute(BY_INDEX).await?;
         }
-        transaction.query_typed_one(&store.sql.free_rows, &[]).await?.try_get(0)?
+        transaction.query_typed_one(&store.sql.free_orphans, &[]).await?.try_get(0)?
     } else {
         0
     };

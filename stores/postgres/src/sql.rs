@@ -240,7 +240,7 @@ macro_rules! statements {
 statements! {
     plain:
         claim release assign_partitions promote_due identify writers now lock live_nodes join renew lease_end leave
-        probe evict free_partitions share give_partitions leave_partitions take_partitions membership free_rows counts
+        probe evict free_abandoned share give_partitions leave_partitions take_partitions membership free_orphans counts
         backlog nodes partitions partition_owners blocked head_of read_point read_point_next
         read_point_lowest read_point_set_aside read_point_raise record record_by_seq newest record_json pending count_pending
         dead count_dead replay discard interventions pause resume pauses count_paused purge inbox_consumers inbox_count inbox_purge channel notify states
@@ -317,7 +317,8 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
     let event = table.event();
     // Indexes and constraints live in the schema of their table and are created under their bare name.
     let on_event = |suffix: &str| format!(r#""{event}_{suffix}""#);
-    text.replace("{cancelled}", &format!("'{CANCELLED}'"))
+    let text = text
+        .replace("{cancelled}", &format!("'{CANCELLED}'"))
         .replace("{most_counted}", &Blocked::COUNTED_UP_TO.to_string())
         .replace("{ready}", READY)
         .replace("{pending_matching}", PENDING_MATCHING)
@@ -331,12 +332,6 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{last_number}", LAST_NUMBER)
         .replace("{sequence}", SEQUENCE)
         .replace("{event}", &qualified(table, event))
-        .replace("{node}", &qualified(table, &table.beside("node")))
-        .replace("{partition}", &qualified(table, &table.beside("partition")))
-        .replace("{migration}", &qualified(table, &table.beside("migration")))
-        .replace("{inbox}", &qualified(table, &table.beside("inbox")))
-        .replace("{pause}", &qualified(table, &table.beside("pause")))
-        .replace("{audit}", &qualified(table, &table.beside("audit")))
         .replace("{inbox_age_index}", &format!("\"{}\"", table.beside("inbox_age_idx")))
         .replace("{event_pk}", &on_event("pkey"))
         .replace("{event_id_key}", &on_event("event_id_key"))
@@ -351,7 +346,9 @@ pub(crate) fn render(text: &str, table: &TableName) -> String {
         .replace("{unique_index}", &on_event("unique_idx"))
         .replace("{new_dead_index}", &on_event("new_dead_idx"))
         .replace("{new_head_index}", &on_event("new_head_idx"))
-        .replace("{seq_key}", &on_event("seq_key"))
+        .replace("{seq_key}", &on_event("seq_key"));
+    let named = |text: String, role| text.replace(&format!("{{{role}}}"), &qualified(table, &table.beside(role)));
+    TableName::COMPANIONS.into_iter().fold(text, named)
 }
 
 /// Comments are for readers; behind a pooler the text travels with every call.

@@ -48,7 +48,7 @@ impl Inserts {
         let unique_columns = format!("INSERT INTO {{event}} ({}, unique_key) VALUES", COLUMNS.join(", "));
         let unless = "ON CONFLICT (unique_key, coalesce(handler, '')) WHERE unique_key IS NOT NULL DO NOTHING";
         let unique = [
-            render(table, include_str!("../sql/unique_free.sql")).into(),
+            render(table, include_str!("../sql/free_unique.sql")).into(),
             format!("{}\n{}\n{unless}\nRETURNING seq", render(table, &unique_columns), row(&["?"])).into(),
             render(table, include_str!("../sql/unique_pending.sql")).into(),
         ];

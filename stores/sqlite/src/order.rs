@@ -54,7 +54,7 @@ pub(crate) async fn identify(session: &mut Session<'_>, seqs: &[i64]) -> sqlx::R
 /// The highest `seq` of the table. One connection writes at a time, so events are committed in the order of their `seq`: what is not
 /// visible below the highest one never will be.
 pub(crate) async fn writers(session: &mut Session<'_>) -> sqlx::Result<Writers> {
-    let highest = query_scalar(session.sql.written.clone()).fetch_one(&mut *session.connection).await?;
+    let highest = query_scalar(session.sql.highest.clone()).fetch_one(&mut *session.connection).await?;
     Ok(Writers { highest, open: Some(Vec::new()), prepared: Vec::new() })
 }
 

@@ -20,7 +20,7 @@ pub(crate) async fn join(session: &mut Session<'_>, node: &NodeId, mode: Mode, l
     if !ended.is_empty() {
         clear(session, &ended).await?;
     }
-    let join = query(session.sql.node_join.clone());
+    let join = query(session.sql.join.clone());
     join.bind(node.as_str()).bind(mode.name()).bind(span(lease)).execute(&mut *session.connection).await?;
     // A program may have made some since the migration: SQLite advises `PRAGMA optimize` before a connection is closed.
     Ok(statistics::forget_small(session).await?)
@@ -34,7 +34,7 @@ pub(crate) async fn renew(
     last: Option<LeaseMark>,
     figures: Option<&NodeFigures>,
 ) -> sqlx::Result<Renewal> {
-    let renew = query_scalar(session.sql.node_renew.clone()).bind(node.as_str()).bind(span(lease));
+    let renew = query_scalar(session.sql.renew.clone()).bind(node.as_str()).bind(span(lease));
     let renewed: Option<i64> = renew
         .bind(last.map(|last| last.0))
         .bind(figures.map(NodeFigures::column))
@@ -43,7 +43,7 @@ pub(crate) async fn renew(
     if let Some(mark) = renewed.map(LeaseMark) {
         return Ok(Renewal::Renewed { mark });
     }
-    let found = query_scalar(session.sql.node_lease.clone()).bind(node.as_str());
+    let found = query_scalar(session.sql.lease_end.clone()).bind(node.as_str());
     let found: Option<i64> = found.fetch_optional(&mut *session.connection).await?;
     Ok(Renewal::refused(found.map(LeaseMark), last))
 }
@@ -51,7 +51,7 @@ pub(crate) async fn renew(
 /// Frees what a node owns and unregisters it.
 pub(crate) async fn leave(session: &mut Session<'_>, node: &NodeId) -> sqlx::Result<()> {
     query(session.sql.leave_partitions.clone()).bind(node.as_str()).execute(&mut *session.connection).await?;
-    query(session.sql.node_leave.clone()).bind(node.as_str()).execute(&mut *session.connection).await?;
+    query(session.sql.leave.clone()).bind(node.as_str()).execute(&mut *session.connection).await?;
     Ok(())
 }
 
@@ -67,7 +67,7 @@ pub(crate) async fn acquire(session: &mut Session<'_>, node: &NodeId) -> sqlx::R
     if let Some(answer) = found.answer() {
         return Ok(answer);
     }
-    query(session.sql.owner_take.clone()).bind(node.as_str()).execute(&mut *session.connection).await?;
+    query(session.sql.take_table.clone()).bind(node.as_str()).execute(&mut *session.connection).await?;
     Ok(found.taken())
 }
 
@@ -88,20 +88,20 @@ async fn clear(session: &mut Session<'_>, nodes: &[NodeStatus]) -> sqlx::Result<
     for node in nodes {
         delete(session, node).await?;
     }
-    query(session.sql.owner_free.clone()).execute(&mut *session.connection).await?;
+    query(session.sql.free_abandoned.clone()).execute(&mut *session.connection).await?;
     Ok(())
 }
 
 /// Removes a node that has not renewed its lease since it was seen, and returns whether it did.
 async fn delete(session: &mut Session<'_>, seen: &NodeStatus) -> sqlx::Result<bool> {
-    let delete = query(session.sql.node_evict.clone()).bind(seen.node.as_str());
+    let delete = query(session.sql.evict.clone()).bind(seen.node.as_str());
     Ok(delete.bind(seen.expires_at.as_micros()).execute(&mut *session.connection).await?.rows_affected() > 0)
 }
 
 /// Clears away a node that has not renewed its lease since it was seen, and returns whether it did.
 pub(crate) async fn evict(session: &mut Session<'_>, seen: &NodeStatus) -> sqlx::Result<bool> {
     let evicted = delete(session, seen).await?;
-    query(session.sql.owner_free.clone()).execute(&mut *session.connection).await?;
+    query(session.sql.free_abandoned.clone()).execute(&mut *session.connection).await?;
     Ok(evicted)
 }
 
@@ -118,7 +118,7 @@ pub(crate) async fn is_owner(session: &mut Session<'_>, node: &NodeId) -> sqlx::
 /// The owner of the partitions, as one statement sees it. Where one node owns all of them, partition 0 stands for the others.
 async fn takeover(session: &mut Session<'_>, node: &NodeId) -> sqlx::Result<Takeover> {
     type Row = (Option<String>, i64, Option<i64>, bool, bool, bool);
-    let probe = query_as(session.sql.owner_probe.clone()).bind(node.as_str());
+    let probe = query_as(session.sql.probe.clone()).bind(node.as_str());
     let (owner, epoch, expires_in, unclean, any_expired, registered): Row =
         probe.fetch_one(&mut *session.connection).await?;
     let stale = any_expired || owner.is_some() && expires_in.is_none();

@@ -45,20 +45,23 @@ const SPAN: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>? AND r
 
 /// Statements on events or messages, and how each finds them.
 const OF_EVENTS: [(&str, &[&str]); 38] = [
+    ("assign_partitions", &[KEY]),
     ("backlog", &[READY, DUE, TIMED, DEAD_ONLY, READY]),
     ("blocked", &[HEADS, READY_ABOVE, A_HEAD_OF_KEY, TIMED, A_HEAD_OF_KEY, HEAD]),
     ("cancel", &[KEY]),
     ("claim", &[KEY]),
+    ("count_dead", &[DEAD]),
     ("count_paused", &[READY, DUE]),
+    ("count_pending", &[READY, TIMED]),
     ("counts", &[READY, TIMED, DEAD_ONLY, IDS, ALL]),
     ("dead", &[DEAD_ABOVE]),
-    ("dead_count", &[DEAD]),
-    ("dead_discard", &[DEAD_ONES]),
-    ("dead_replay", &[DEAD_ONES]),
+    ("discard", &[DEAD_ONES]),
     ("fetch_due", &[DUE]),
     ("fetch_ready", &[READY_ABOVE]),
     ("fetch_times", &[TIMED, TIMED]),
+    ("free_orphans", &[KEY, READY, DUE]),
     ("head_of", &[HEADS_OF_KEY]),
+    ("highest", &[LAST]),
     ("identify", &[KEY]),
     ("inbox_consumers", &[NEXT_CONSUMER, NEXT_CONSUMER, OF_CONSUMER]),
     ("inbox_count", &[OF_CONSUMER]),
@@ -68,28 +71,27 @@ const OF_EVENTS: [(&str, &[&str]); 38] = [
     ("newest", &["SCAN outbox_event"]),
     ("partitions", &[READY, TIMED]),
     ("pending", &[READY_ABOVE, TIMED]),
-    ("pending_count", &[READY, TIMED]),
-    ("purge_delete", &[SPAN]),
+    ("promote_due", &[KEY]),
+    ("purge", &[SPAN]),
     ("purge_window", &[WINDOW]),
-    ("reclaim_free", &[KEY, READY, DUE]),
     ("reclaim_orphans", &[READY, DUE]),
     ("record", &[ID]),
     ("record_by_seq", &[KEY]),
     ("record_json", &[KEY]),
     ("release", &[KEY]),
     ("rename", &[KEY]),
+    ("replay", &[DEAD_ONES]),
     ("retry_now", &[KEY]),
-    ("promote_due", &[KEY]),
-    ("assign_partitions", &[KEY]),
     ("states", &[ID]),
-    ("written", &[LAST]),
 ];
 /// Statements on other tables, which hold a few rows.
-const OF_OTHERS: &str = "action_end action_record actions actions_purge intervene intervened leave_partitions migration_compatible migration_names migration_ours migration_version \
-                         node_alive node_evict node_lease node_leave node_registered node_renew nodes owner_free owner_is \
-                         owner_probe owner_take partition_owners pause_ended pause_found pauses reclaim_probe resume share_give share_seen share_take statistics_there";
+const OF_OTHERS: &str = "action_end action_record actions actions_purge evict free_abandoned give_partitions \
+                         intervene intervened lease_end leave leave_partitions membership migration_compatible \
+                         migration_names migration_ours migration_version node_alive node_registered nodes owner_is \
+                         partition_owners pause_ended pause_found pauses probe renew resume share statistics_there \
+                         take_partitions take_table";
 /// Statements without a plan: they insert values, read no table, or are of a table that only `ANALYZE` makes.
-const WITHOUT_A_PLAN: &str = "node_join now pause_write statistics_forget";
+const WITHOUT_A_PLAN: &str = "join now pause statistics_forget";
 
 /// Every statement, and how it finds events.
 fn expected() -> Vec<(String, Vec<&'static str>)> {
@@ -124,8 +126,8 @@ fn expected() -> Vec<(String, Vec<&'static str>)> {
             plans.push((due.as_str().to_owned(), [vec![DUE], heads.clone()].concat()));
         }
     }
-    for Settle { begin, done, done_as, ended, hold, refused, remove, retry } in [sql.settle, sql.settle_in_partition] {
-        let all = [begin, ended, done, done_as, hold, refused, remove, retry];
+    for Settle { begin, done, done_as, ended, hold, refused, removed, retry } in [sql.settle, sql.settle_in_partition] {
+        let all = [begin, ended, done, done_as, hold, refused, removed, retry];
         plans.extend(all.map(|sql| (sql.as_str().to_owned(), vec![KEY])));
     }
     plans

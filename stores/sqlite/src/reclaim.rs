@@ -20,7 +20,7 @@ pub(crate) async fn reclaim(session: &mut Session<'_>, node: &NodeId, thorough: 
     let judged = ownership::clear_ended(session).await?;
     let mut freed = 0;
     if thorough || !judged.ended.is_empty() {
-        freed = query(session.sql.reclaim_free.clone()).execute(&mut *session.connection).await?.rows_affected();
+        freed = query(session.sql.free_orphans.clone()).execute(&mut *session.connection).await?.rows_affected();
     }
     let (found, _) = membership(session, node).await?;
     Ok(Reclaimed { freed, next_expiry: judged.next_expiry(found.next_expiry), ..found })
@@ -28,7 +28,7 @@ pub(crate) async fn reclaim(session: &mut Session<'_>, node: &NodeId, thorough: 
 
 /// The nodes, as one statement sees them, and whether the lease of any has ended.
 async fn membership(session: &mut Session<'_>, node: &NodeId) -> sqlx::Result<(Reclaimed, bool)> {
-    let probe = query_as(session.sql.reclaim_probe.clone()).bind(node.as_str());
+    let probe = query_as(session.sql.membership.clone()).bind(node.as_str());
     let (registered, any_expired, next_expiry): (bool, bool, Option<i64>) =
         probe.fetch_one(&mut *session.connection).await?;
     Ok((Reclaimed { registered, freed: 0, next_expiry: next_expiry.map(micros) }, any_expired))

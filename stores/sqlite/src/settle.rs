@@ -148,7 +148,7 @@ async fn delivered(
     let change = async |connection: &mut SqliteConnection, verdicts: &[&Verdict]| {
         let seqs = || json::array(verdicts.iter().map(|verdict| verdict.row.seq));
         let (change, rows) = match kept {
-            Kept::Nothing => (&sql.remove, seqs()),
+            Kept::Nothing => (&sql.removed, seqs()),
             Kept::Rows => (&sql.done, seqs()),
             Kept::Positions => (&sql.done_as, json::positions(verdicts.iter().filter_map(|verdict| placed(verdict)))),
         };

@@ -20,12 +20,12 @@ pub(crate) async fn share(session: &mut Session<'_>, node: &NodeId, given: &Epoc
     if !found.registered {
         return Ok(Share::Lost);
     }
-    let give = query(session.sql.share_give.clone()).bind(node.as_str());
+    let give = query(session.sql.give_partitions.clone()).bind(node.as_str());
     give.bind(json::epochs(given)).execute(&mut *session.connection).await?;
     found.give(given);
     let taken = found.next_epochs();
     let partitions = json::array(taken.partitions().iter().map(i64::from));
-    let take = query(session.sql.share_take.clone()).bind(node.as_str());
+    let take = query(session.sql.take_partitions.clone()).bind(node.as_str());
     take.bind(partitions).execute(&mut *session.connection).await?;
     Ok(found.answer(&taken))
 }
@@ -33,7 +33,7 @@ pub(crate) async fn share(session: &mut Session<'_>, node: &NodeId, given: &Epoc
 /// Nodes and partitions, as one statement sees them. Of the epochs, those of partitions that are free or the node's own.
 async fn sharing(session: &mut Session<'_>, node: &NodeId) -> sqlx::Result<Sharing> {
     type Row = (Option<u8>, Option<i64>, Option<String>, Option<String>, Option<i64>);
-    let read = query_as(session.sql.share_seen.clone()).bind(node.as_str());
+    let read = query_as(session.sql.share.clone()).bind(node.as_str());
     let rows: Vec<Row> = read.fetch_all(&mut *session.connection).await?;
     let (mut found, mut members) = (Sharing::default(), Vec::new());
     for (partition, epoch, name, mode, lease_left) in rows {

@@ -119,12 +119,14 @@ macro_rules! statements {
 }
 
 statements! {
-    action_end action_record actions actions_purge
-    backlog blocked cancel claim count_paused counts dead dead_count dead_discard dead_replay fetch_due fetch_ready fetch_times
-    head_of identify intervene intervened interventions migration_compatible migration_names migration_ours migration_version newest node_alive
-    node_evict node_join node_lease node_leave node_registered node_renew nodes now owner_free owner_is owner_probe
-    owner_take partitions pause_ended pause_found pause_write pauses pending pending_count purge_delete purge_window reclaim_free reclaim_orphans reclaim_probe record record_by_seq record_json inbox_consumers inbox_count inbox_purge release resume retry_now promote_due leave_partitions share_give share_seen share_take assign_partitions statistics_forget partition_owners
-    statistics_there written states names rename
+    action_end action_record actions actions_purge assign_partitions backlog blocked cancel claim count_dead
+    count_paused count_pending counts dead discard evict fetch_due fetch_ready fetch_times free_abandoned
+    free_orphans give_partitions head_of highest identify inbox_consumers inbox_count inbox_purge intervene
+    intervened interventions join lease_end leave leave_partitions membership migration_compatible migration_names
+    migration_ours migration_version names newest node_alive node_registered nodes now owner_is partition_owners
+    partitions pause pause_ended pause_found pauses pending probe promote_due purge purge_window reclaim_orphans
+    record record_by_seq record_json release rename renew replay resume retry_now share states statistics_forget
+    statistics_there take_partitions take_table
 }
 
 impl Sql {
@@ -146,7 +148,7 @@ pub(crate) struct Settle {
     pub(crate) done_as: SqlStr,
     pub(crate) hold: SqlStr,
     pub(crate) refused: SqlStr,
-    pub(crate) remove: SqlStr,
+    pub(crate) removed: SqlStr,
     pub(crate) retry: SqlStr,
 }
 
@@ -158,13 +160,13 @@ impl Settle {
             file(&text.replace("{failed}", &failed))
         };
         Self {
-            begin: failing(include_str!("../sql/attempt_begin.sql"), ["?5", "?2", "?6"]),
+            begin: failing(include_str!("../sql/begin_attempt.sql"), ["?5", "?2", "?6"]),
             ended: failing(include_str!("../sql/settle_ended.sql"), ["?4", "?10", "?5"]),
             done: file(include_str!("../sql/settle_done.sql")),
             done_as: file(include_str!("../sql/settle_done_as.sql")),
             hold: failing(include_str!("../sql/settle_hold.sql"), ["?4", "?9", "?5"]),
             refused: file(include_str!("../sql/settle_refused.sql")),
-            remove: file(include_str!("../sql/settle_remove.sql")),
+            removed: file(include_str!("../sql/settle_removed.sql")),
             retry: failing(include_str!("../sql/settle_retry.sql"), ["?4", "?10", "?11"]),
         }
     }
@@ -302,7 +304,7 @@ pub(crate) fn render(table: &TableName, text: &str) -> String {
         sql = sql.replace(&format!("{{event_{index}}}"), &format!("\"{event}_{index}\""));
     }
     sql = sql.replace("{inbox_age}", &format!("\"{}\"", inbox_age(table)));
-    for role in ["node", "partition", "migration", "inbox", "pause", "audit"] {
+    for role in TableName::COMPANIONS {
         sql = sql.replace(&format!("{{{role}}}"), &format!("\"{}\"", table.beside(role)));
     }
     sql.replace("{event}", &format!("\"{event}\"")).trim_end().to_owned()

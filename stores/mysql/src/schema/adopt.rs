@@ -10,7 +10,7 @@ use crate::error::Failure;
 use crate::session::Session;
 use crate::store::Inner;
 
-pub(super) const ADOPT: &str = include_str!("../../sql/adopt.sql");
+pub(super) const ADOPT: &str = include_str!("../../migrations/adopt_outbox_java.sql");
 
 /// The columns by which an event table of outbox-java is known.
 const OUTBOX_JAVA: [&str; 15] = [

@@ -105,7 +105,7 @@ async fn check(store: &PostgresStore, node: &NodeId, sorts_allowed: i64) {
     Plan::of(store, "", &sql.release, &release).await.enters_by(&["pkey"], 1000);
 
     // The rows that have a due time are passed over among the others, and those of them that are due are looked at.
-    let plan = Plan::of(store, BY_INDEX, &sql.free_rows, &[]).await;
+    let plan = Plan::of(store, BY_INDEX, &sql.free_orphans, &[]).await;
     let looked_at = PENDING;
     plan.enters_by(&["pkey", "aside_idx", "due_idx"], looked_at);
     let looked_at_in_all: i64 =

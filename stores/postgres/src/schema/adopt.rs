@@ -13,7 +13,7 @@ use crate::error::{Failure, no_row};
 use crate::sql::qualified;
 
 const ADOPT: &str = include_str!("../../migrations/adopt_outbox_java.sql");
-const COLUMNS: &str = include_str!("../../sql/columns.sql");
+const COLUMNS: &str = include_str!("../../sql/table_columns.sql");
 
 const TEXT: [&str; 2] = ["character varying", "text"];
 const JSON: [&str; 4] = ["jsonb", "json", "text", "character varying"];

@@ -23,7 +23,7 @@ pub(super) async fn list(
 
 /// The number of DEAD rows that match.
 pub(super) async fn count(session: &mut Session<'_>, filter: &DeadFilter) -> sqlx::Result<u64> {
-    matching(&session.sql.dead_count, filter).fetch_one(&mut *session.connection).await?.try_get(0)
+    matching(&session.sql.count_dead, filter).fetch_one(&mut *session.connection).await?.try_get(0)
 }
 
 /// A statement on the DEAD rows that match, to which the filter is bound.
@@ -35,12 +35,12 @@ fn matching<'q>(statement: &SqlStr, filter: &'q DeadFilter) -> Query<'q, Sqlite,
 
 /// Makes DEAD rows NEW.
 pub(super) async fn replay(session: &mut Session<'_>, seqs: &[i64]) -> sqlx::Result<Vec<i64>> {
-    change(session, &session.sql.dead_replay, seqs).await
+    change(session, &session.sql.replay, seqs).await
 }
 
 /// Deletes DEAD rows.
 pub(super) async fn discard(session: &mut Session<'_>, seqs: &[i64]) -> sqlx::Result<Vec<i64>> {
-    change(session, &session.sql.dead_discard, seqs).await
+    change(session, &session.sql.discard, seqs).await
 }
 
 /// Changes those of the rows that the statement is about, and returns which they were.

@@ -23,7 +23,7 @@ pub(super) async fn pause(session: &mut Session<'_>, pause: &NewPause) -> sqlx::
     if !is_paused && usize::try_from(pauses).is_ok_and(|pauses| pauses >= Pause::MOST) {
         return Ok(PauseChange::TooMany);
     }
-    let write = query(session.sql.pause_write.clone()).bind(kind.name()).bind(name).bind(length.map(span));
+    let write = query(session.sql.pause.clone()).bind(kind.name()).bind(name).bind(length.map(span));
     write.bind(by).bind(reason).execute(&mut *session.connection).await?;
     Ok(if is_paused { PauseChange::Updated } else { PauseChange::Paused })
 }

@@ -23,7 +23,7 @@ pub(super) async fn list(
 
 /// The number of pending rows that match.
 pub(super) async fn count(session: &mut Session<'_>, filter: &PendingFilter) -> sqlx::Result<u64> {
-    matching(&session.sql.pending_count, filter).fetch_one(&mut *session.connection).await?.try_get(0)
+    matching(&session.sql.count_pending, filter).fetch_one(&mut *session.connection).await?.try_get(0)
 }
 
 /// Makes rows due that wait for a time.

@@ -28,7 +28,7 @@ pub(super) async fn purge(session: &mut Session<'_>, purge: &Purge) -> Result<Pu
         Purgeable::Dead => Some(Status::Dead.code()),
         Purgeable::All => None,
     };
-    let delete = query(session.sql.purge_delete.clone());
+    let delete = query(session.sql.purge.clone());
     let delete = delete.bind(purge.above).bind(last).bind(before).bind(state).bind(purge.key.as_deref());
     let removed = delete.execute(&mut *session.connection).await?.rows_affected();
     if removed > 0 && purge.what != Purgeable::Done {

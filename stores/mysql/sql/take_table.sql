@@ -1,0 +1,1 @@
+UPDATE {partition} SET `node_id` = {id}, `epoch` = {epoch}
