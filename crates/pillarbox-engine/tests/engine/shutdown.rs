@@ -30,7 +30,7 @@ async fn a_shutdown_within_a_limit_does_not_wait_for_the_drain_timeout() {
 
     let told = Instant::now();
     outbox.shutdown_within(Duration::from_millis(100)).await;
-    assert!(told.elapsed() < Duration::from_secs(60), "{:?} of the paused clock", told.elapsed());
+    assert!(told.elapsed() < Duration::from_secs(1), "{:?} of the paused clock", told.elapsed());
     outbox.shutdown().await;
 }
 

@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
+use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, HandlerError, Outcome};
 use pillarbox_core::publisher::PublishError;
 use pillarbox_core::write::insert;
 use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::maintain::{PauseNote, Pauses};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
-use pillarbox_routes::{Breaker, Route, Routes};
+use pillarbox_routes::{Breaker, Forwarder, Route, RouteState, Routes};
 use pillarbox_testkit::{Answer, MemoryPublisher};
 
 /// A broker that is away.
@@ -31,6 +32,36 @@ fn partly_away(publisher: &MemoryPublisher) {
     });
 }
 
+/// A forwarder that counts the events that it puts off since the operator has paused their route.
+struct Watched {
+    forwarder: Forwarder,
+    by_anna: Arc<AtomicUsize>,
+}
+
+impl BatchHandler for Watched {
+    fn handle(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Outcome, HandlerError>>> {
+        Box::pin(async move {
+            let answers = self.forwarder.handle(deliveries).await;
+            let put_off = answers.iter().filter_map(|answer| answer.as_ref().err());
+            let by_anna = put_off.filter(|error| error.to_string().contains("by anna")).count();
+            self.by_anna.fetch_add(by_anna, Ordering::Relaxed);
+            answers
+        })
+    }
+
+    fn lane(&self, delivery: &Delivery) -> u64 {
+        self.forwarder.lane(delivery)
+    }
+
+    fn lanes(&self) -> usize {
+        self.forwarder.lanes()
+    }
+
+    fn has_type_alone(&self, delivery: &Delivery) -> bool {
+        self.forwarder.has_type_alone(delivery)
+    }
+}
+
 /// The broker of a route with these limits comes and goes, by `go`, and an operator pauses the route now and then if `by_hand`.
 async fn keys_stay_in_order(limits: impl FnOnce(Route) -> Route, go: fn(&MemoryPublisher), by_hand: bool) {
     const KEYS: usize = 300;
@@ -44,9 +75,11 @@ async fn keys_stay_in_order(limits: impl FnOnce(Route) -> Route, go: fn(&MemoryP
     let forwarder = Routes::new().route(route).route(other).build().expect("valid");
     let store = MemoryStore::new();
     let outbox = Outbox::partitioned(store.clone()).workers(4).poll_interval(ms(5), ms(20));
+    let by_anna = Arc::new(AtomicUsize::new(0));
+    let watched = Watched { forwarder: forwarder.clone(), by_anna: Arc::clone(&by_anna) };
     let outbox = outbox
         .type_pause(forwarder.type_pause())
-        .handler(on_batch(Events::Others, 16, forwarder.clone()).for_any_name())
+        .handler(on_batch(Events::Others, 16, watched).for_any_name())
         .start()
         .await
         .expect("starts");
@@ -66,7 +99,14 @@ async fn keys_stay_in_order(limits: impl FnOnce(Route) -> Route, go: fn(&MemoryP
     let flap = async {
         for step in 0..60_u64 {
             if by_hand && step % 20 == 10 {
+                // While a call has no answer, others wait for their turn.
+                while forwarder.status()[0].state != RouteState::Delivering {
+                    tokio::time::sleep(ms(1)).await;
+                }
+                publisher.answer(Answer::Silence);
+                tokio::time::sleep(ms(20)).await;
                 assert!(forwarder.pause("all", "by anna"));
+                publisher.answer(Answer::Confirm);
                 tokio::time::sleep(ms(20)).await;
                 assert!(forwarder.resume("all"));
             }
@@ -80,6 +120,10 @@ async fn keys_stay_in_order(limits: impl FnOnce(Route) -> Route, go: fn(&MemoryP
     publisher.answer(Answer::Confirm);
     tokio::time::timeout(Duration::from_secs(30), publisher.wait_for_published(KEYS * EACH)).await.expect("all arrive");
     outbox.shutdown().await;
+    let (sent, published) = (publisher.calls().iter().map(Vec::len).sum::<usize>(), publisher.published().len());
+    assert!(sent > published, "the broker was never away from {sent} messages");
+    let by_anna = by_anna.load(Ordering::Relaxed);
+    assert_eq!(by_anna > 0, by_hand, "{by_anna} events were put off since an operator had paused the route");
     let mut rounds: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for message in publisher.published() {
         let key = message.key.as_deref().unwrap_or_default().to_owned();

@@ -152,12 +152,16 @@ async fn more_failing_targets_than_are_remembered_do_not_pause_the_route() {
         assert_eq!(forwarder.status()[0].state, RouteState::Delivering);
         assert_eq!(put_off(&forwarder.handle(vec![event("well")]).await[0]), None, "it goes on");
     }
-    // One that has no place stays away for longer each time as well, until it gets one and begins anew.
-    let (mut delay, mut longest) = (Duration::ZERO, Duration::ZERO);
-    for _ in 0..20 {
+    // One that has no place stays away for up to as long as its trouble has lasted, and half of that at least, until it gets one and
+    // begins anew.
+    let (start, mut delay, mut delays) = (Instant::now(), Duration::ZERO, Vec::new());
+    for _ in 0..30 {
         sleep(delay).await;
+        let lasted = start.elapsed().clamp(pause, max_pause);
         delay = put_off(&forwarder.handle(vec![event("ill-1400")]).await[0]).expect("it is put off");
-        longest = longest.max(delay);
+        delays.push((lasted, delay));
     }
-    assert!(longest >= max_pause / 2, "{longest:?}");
+    let anew = delays.iter().position(|(lasted, delay)| *delay < *lasted / 2).expect("it gets a place");
+    assert!(delays[..anew].iter().all(|(lasted, delay)| delay <= lasted), "{delays:?}");
+    assert!(delays[anew].0 == max_pause && delays[anew].1 <= 2 * pause, "{delays:?}");
 }

@@ -62,7 +62,8 @@ fn busy() -> PublishError {
     PublishError::unavailable("busy").retry_after(24 * AN_HOUR).limited_to(Scope::Target)
 }
 
-async fn one_is_busy_in(outbox: impl AsyncFnOnce(MemoryStore, &Forwarder) -> Outbox) {
+/// Runs an outbox of which one target is busy, and returns the rows at its end.
+async fn one_is_busy_in(outbox: impl AsyncFnOnce(MemoryStore, &Forwarder) -> Outbox) -> Vec<MemoryRow> {
     let publisher = MemoryPublisher::new();
     publisher.answer_each(|message| match &*message.target {
         "ill" => Answer::Fail(busy()),
@@ -97,6 +98,7 @@ async fn one_is_busy_in(outbox: impl AsyncFnOnce(MemoryStore, &Forwarder) -> Out
         publisher.published().iter().filter(|message| &*message.target == "well").count(),
         of(&rows, "well").iter().filter(|row| row.status == Status::Done).count()
     );
+    rows
 }
 
 #[tokio::test]
@@ -142,7 +144,7 @@ async fn a_target_that_asks_for_a_pause_is_paused_alone() {
 
 #[tokio::test]
 async fn a_target_that_asks_for_a_pause_is_paused_alone_among_partitions() {
-    one_is_busy_in(async |store, forwarder| {
+    let rows = one_is_busy_in(async |store, forwarder| {
         let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
         Outbox::partitioned(store)
             .workers(4)
@@ -153,6 +155,11 @@ async fn a_target_that_asks_for_a_pause_is_paused_alone_among_partitions() {
             .expect("starts")
     })
     .await;
+    let status = |key: &str| {
+        let row = rows.iter().find(|row| row.event.tenant_id() == Some("well") && row.event.key() == Some(key));
+        row.map(|row| row.status)
+    };
+    assert_eq!((status("late"), status("other")), (Some(Status::New), Some(Status::Done)), "it waits in its key alone");
 }
 
 #[tokio::test]

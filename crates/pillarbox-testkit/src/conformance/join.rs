@@ -1,5 +1,6 @@
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::ownership::{Acquired, Mode, Renewal};
+use pillarbox_core::store::Upkeep as _;
 
 use crate::Harness;
 use crate::events::HOUR;
@@ -9,21 +10,23 @@ use crate::run::{Db, Outcome};
 /// While a node of another mode lives, one that cannot run beside it is refused, told why, and leaves no trace.
 pub(super) async fn join_refuses_a_mode_that_cannot_coexist<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
-    for living in [Mode::SingleNode, Mode::MultiNode, Mode::Ordered] {
+    let modes = [Mode::SingleNode, Mode::MultiNode, Mode::Partitioned, Mode::Ordered];
+    for living in modes {
         let nodes = [stranger()?, stranger()?];
         for node in &nodes {
             store.join(node, living, HOUR).await?;
         }
-        for mode in [Mode::SingleNode, Mode::MultiNode, Mode::Ordered] {
+        for mode in modes {
             let node = stranger()?;
-            match store.join(&node, mode, HOUR).await {
-                Ok(()) => assert!(mode.coexists_with(living), "{mode} joined beside {living}"),
-                Err(error) => {
-                    assert!(!mode.coexists_with(living), "{error}");
-                    assert_eq!(error.kind(), StoreErrorKind::IncompatibleMode, "{error}");
-                    let text = error.to_string();
-                    assert!(text.contains(mode.name()) && text.contains(living.name()), "{text}");
-                }
+            let joined = store.join(&node, mode, HOUR).await;
+            assert_eq!(joined.is_ok(), mode == living, "{mode} beside {living}: {joined:?}");
+            let is_registered = store.nodes().await?.iter().any(|status| status.node == node);
+            assert_eq!(is_registered, mode == living, "{mode} beside {living}");
+            if let Err(error) = joined {
+                assert_eq!(error.kind(), StoreErrorKind::IncompatibleMode, "{error}");
+                let text = error.to_string();
+                assert!(text.contains(mode.name()) && text.contains(living.name()), "{text}");
+                assert_eq!(store.renew(&node, HOUR, None, None).await?, Renewal::Lost, "{mode} beside {living}");
             }
             store.leave(&node).await?;
         }

@@ -9,7 +9,7 @@ use pillarbox_engine::run::{Config, Outbox, OutboxBuilder, Role, TypePause};
 use tokio::time::Instant;
 
 use super::setting::SOON;
-use crate::events::{HOUR, delayed, event, events, holders, keyed, rows};
+use crate::events::{HOUR, delayed, event, events, holders, keyed, keyed_each, rows};
 use crate::recorder::gated;
 use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder};
@@ -51,14 +51,22 @@ pub(super) async fn ends_when_nothing_due_is_left<H: Harness>(db: &Db<H>, mode: 
     holds_nothing(db, &outbox).await
 }
 
-/// Events that are due later, or failed and wait for another attempt, are counted and left.
+/// Events that are due later, or failed and wait for another attempt, are counted and left. In the order of the table a failed event is
+/// tried again in its place, so that it stays due.
 pub(super) async fn leaves_delayed_rows<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
-    let recorder = Recorder::new();
-    db.write(vec![delayed()?, event()?, delayed()?]).await?;
-    let outbox = node(db, mode, &recorder).start().await?;
+    let recorder = Recorder::around(async |delivery: Delivery| {
+        let fails = delivery.key() == Some("failing");
+        if fails { Err("it fails") } else { Ok(()) }
+    });
+    let mut events = vec![delayed()?, event()?, delayed()?];
+    let fails = usize::from(mode != Mode::Ordered);
+    events.extend(keyed_each(&["failing"][..fails])?);
+    db.write(events).await?;
+    let outbox = node(db, mode, &recorder).retry_policy(FixedBackoff::new(HOUR)?).start().await?;
     let left = outbox.drain(AMPLE).await?;
     assert!(left.is_complete(), "{left}");
-    assert_eq!((left.delayed, recorder.calls().len()), (2, 1), "{left}");
+    assert_eq!((left.blocked, left.delayed, left.dead), (0, 2 + fails as u64, 0), "{left}");
+    assert_eq!(recorder.calls().len(), 1 + fails);
     holds_nothing(db, &outbox).await
 }
 

@@ -12,7 +12,7 @@ use pillarbox_core::store::{NewPause, PauseKind, PendingFilter, Store};
 use pillarbox_engine::handlers::on_type;
 use pillarbox_engine::maintain::PauseNote;
 use pillarbox_engine::run::{Config, Outbox, OutboxBuilder};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::setting::{drained, settled, until, write_guarded};
 use crate::events::{HOUR, event, events, keyed, keyed_each};
@@ -261,14 +261,19 @@ pub(super) async fn a_paused_handler_holds_its_rows_alone<H: Harness>(db: &Db<H>
     Ok(())
 }
 
-/// A pause that has an end is over by itself.
+/// A pause that has an end is over by itself, and not before.
 pub(super) async fn a_pause_ends_by_itself<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
     let recorder = Recorder::new();
-    let pause = NewPause { length: Some(Duration::from_millis(300)), ..NewPause::new(PauseKind::Type, PAUSED) };
-    db.store().pause(&pause).await?;
+    let length = Duration::from_millis(500);
+    let pause = NewPause { length: Some(length), ..NewPause::new(PauseKind::Type, PAUSED) };
     db.write(many_paused(2)?).await?;
+    let before = Instant::now();
+    db.store().pause(&pause).await?;
     let outbox = node(mode, db.store(), &recorder).start().await?;
-    each_called_once(db, &outbox, &recorder, 2).await
+    each_called_once(db, &outbox, &recorder, 2).await?;
+    let early = recorder.calls().into_iter().find(|call| call.began < before + length);
+    assert!(early.is_none(), "{early:?} after a pause from {before:?}");
+    Ok(())
 }
 
 /// A drain delivers what it can, and names what is paused.

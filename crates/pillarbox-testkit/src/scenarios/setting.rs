@@ -1,9 +1,11 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
+use pillarbox_core::ownership::NodeId;
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::store::Store;
 use pillarbox_core::write::{Finish, Written};
@@ -110,6 +112,11 @@ pub(super) async fn delivered_once<H: Harness>(
         assert_eq!((calls, status), (1, Some(1)), "calls and status of event {}", event.id());
     }
     Ok(())
+}
+
+/// The nodes that have called the handler.
+pub(super) fn nodes_of(recorder: &Recorder) -> BTreeSet<NodeId> {
+    recorder.calls().into_iter().map(|call| call.node).collect()
 }
 
 /// Asserts that `since` was just now.

@@ -32,6 +32,17 @@ async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> Opti
     .await
 }
 
+/// Counts a call that has ended well, or was dropped.
+fn count<T, E: std::fmt::Debug>(call: Option<Result<T, E>>, ended: &mut usize, dropped: &mut usize) {
+    match call {
+        Some(result) => {
+            result.map(drop).expect("it ends well");
+            *ended += 1;
+        }
+        None => *dropped += 1,
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_dropped_anywhere_changes_all_or_nothing_and_leaves_the_writer_free() {
     let scratch = Scratch::new();
@@ -66,21 +77,21 @@ async fn a_call_dropped_anywhere_changes_all_or_nothing_and_leaves_the_writer_fr
 async fn a_begin_or_commit_dropped_anywhere_leaves_no_open_transaction() {
     let scratch = Scratch::new();
     let store = scratch.store().await;
-    let mut dropped = (0, 0);
-    for polls in 0..30 {
-        let begun = dropped_after(polls % 8, Begin::begin(store.writer())).await;
-        dropped.0 += usize::from(begun.is_none());
-        drop(begun);
+    let (mut dropped, mut ended) = ((0, 0), (0, 0));
+    for polls in (1..=7).cycle().take(30) {
+        let begun = dropped_after(polls, Begin::begin(store.writer())).await;
+        count(begun, &mut ended.0, &mut dropped.0);
         let mut tx = Begin::begin(store.writer()).await.expect("no transaction is open");
         let seq = insert(&store, &mut tx, vec![event("1")]).await.expect("inserts")[0];
-        let committed = dropped_after(polls % 8, tx.commit()).await;
-        dropped.1 += usize::from(committed.is_none());
+        let committed = dropped_after(polls, tx.commit()).await;
         write(&store, 1).await;
         let there = pending(&store).await.iter().any(|row| row.seq == seq);
         assert!(committed.is_none() || there, "what was committed is there");
+        count(committed, &mut ended.1, &mut dropped.1);
         sqlx::query("DELETE FROM outbox_event").execute(store.writer()).await.expect("deletes");
     }
     assert!(dropped.0 > 3 && dropped.1 > 3, "{dropped:?} were dropped");
+    assert!(ended.0 > 3 && ended.1 > 3, "{ended:?} ended");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -187,12 +198,15 @@ async fn reads_and_joins_may_be_dropped_anywhere() {
     let store = scratch.store().await;
     write(&store, 2_000).await;
     let fetch = Fetch::new(2_000);
-    for polls in 0..20 {
+    let (mut ended, mut dropped) = ([0; 3], [0; 3]);
+    for polls in 1..=20 {
         let node = NodeId::from_stored(&format!("node-{polls}"));
-        let _ = dropped_after(polls, store.fetch(&fetch)).await;
-        let _ = dropped_after(polls, store.join(&node, Mode::SingleNode, Duration::from_secs(60))).await;
-        let _ = dropped_after(polls, store.acquire(&node)).await;
+        count(dropped_after(polls, store.fetch(&fetch)).await, &mut ended[0], &mut dropped[0]);
+        let joining = store.join(&node, Mode::SingleNode, Duration::from_secs(60));
+        count(dropped_after(polls, joining).await, &mut ended[1], &mut dropped[1]);
+        count(dropped_after(polls, store.acquire(&node)).await, &mut ended[2], &mut dropped[2]);
         assert_eq!(store.fetch(&fetch).await.expect("a reader is free").rows.len(), 2_000);
         store.leave(&node).await.expect("the writer is free");
     }
+    assert!(ended.iter().chain(&dropped).all(|calls| *calls > 0), "{ended:?} ended, {dropped:?} were dropped");
 }

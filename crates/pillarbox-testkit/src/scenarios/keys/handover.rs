@@ -1,8 +1,10 @@
 //! Partitions that go from one node to another while their events are delivered.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::try_join;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::partition_of;
 use pillarbox_core::handle::Delivery;
@@ -11,7 +13,7 @@ use pillarbox_core::store::Upkeep as _;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
-use super::super::setting::{drained, settled};
+use super::super::setting::{drained, nodes_of, settled, until};
 use super::{eager, failing, in_order_of_success, in_turn, kept_in_order, statuses};
 use crate::events::columns;
 use crate::invariants::{
@@ -19,22 +21,39 @@ use crate::invariants::{
 };
 use crate::recorder::gated;
 use crate::run::{Db, Outcome};
-use crate::{Fault, FaultyStore, Harness, Recorder};
+use crate::{Ending, Fault, FaultyStore, Harness, Operation, Recorder};
 
-/// Nodes come and leave while they deliver: nothing twice, nothing out of order.
+/// Nodes come and leave while they deliver, and events are written all the time: nothing twice, nothing out of order.
 pub(in crate::scenarios) async fn nodes_that_come_and_leave_deliver_nothing_twice<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::around(async |_: Delivery| sleep(Duration::from_millis(1)).await);
-    let written = in_turn(40, 2000)?;
-    db.write(written.clone()).await?;
-    let first = eager(db.store(), &recorder)?.node_name("first").start().await?;
-    recorder.wait_for_calls(50).await;
-    let second = eager(db.connect().await?, &recorder)?.node_name("second").start().await?;
-    recorder.wait_for_calls(400).await;
-    let third = eager(db.connect().await?, &recorder)?.node_name("third").start().await?;
-    recorder.wait_for_calls(800).await;
-    first.shutdown().await;
-    recorder.wait_for_calls(1200).await;
-    third.shutdown().await;
+    let is_over = Cell::new(false);
+    let writing = async {
+        let mut written = in_turn(40, 400)?;
+        db.write(written.clone()).await?;
+        while !is_over.get() {
+            let more = in_turn(40, 40)?;
+            db.write(more.clone()).await?;
+            written.extend(more);
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok::<_, BoxError>(written)
+    };
+    let have_delivered = async |nodes: usize| until(async || Ok(nodes_of(&recorder).len() == nodes)).await;
+    let nodes = async {
+        let first = eager(db.store(), &recorder)?.node_name("first").start().await?;
+        recorder.wait_for_calls(50).await;
+        let second = eager(db.connect().await?, &recorder)?.node_name("second").start().await?;
+        have_delivered(2).await?;
+        let third = eager(db.connect().await?, &recorder)?.node_name("third").start().await?;
+        have_delivered(3).await?;
+        first.shutdown().await;
+        recorder.wait_for_calls(recorder.calls().len() + 50).await;
+        third.shutdown().await;
+        recorder.wait_for_calls(recorder.calls().len() + 50).await;
+        is_over.set(true);
+        Ok(second)
+    };
+    let (written, second) = try_join(writing, nodes).await?;
     kept_in_order(db, &second, &recorder, &written).await
 }
 
@@ -68,7 +87,7 @@ async fn shares<H: Harness>(db: &Db<H>, wanted: &[u16]) -> Outcome {
     }
 }
 
-/// A node that cannot renew its lease loses its keys to another; what its handler says then changes nothing.
+/// A node that cannot reach the database loses its keys to another; what its handlers have said meanwhile changes nothing.
 pub(in crate::scenarios) async fn the_keys_of_a_node_that_was_cut_off_go_to_another<H: Harness>(db: &Db<H>) -> Outcome {
     let (stuck, gate) = gated();
     let faulty = FaultyStore::new(db.store());
@@ -77,10 +96,16 @@ pub(in crate::scenarios) async fn the_keys_of_a_node_that_was_cut_off_go_to_anot
     let written = in_turn(5, 20)?;
     db.write(written.clone()).await?;
     stuck.wait_for_calls(4).await;
+    // Two calls end well while the lease lasts, and that cannot be recorded.
+    faulty.set(Operation::Settle, Fault::Unreachable);
+    gate.add_permits(2);
+    stuck.wait_for_ends(2).await;
     faulty.set_all(Fault::Unreachable);
     let recorder = Recorder::new();
     let second = eager(db.connect().await?, &recorder)?.node_name("second").start().await?;
     settled(&*db.store()).await?;
+    let said = stuck.calls().into_iter().filter(|call| call.ended.is_some_and(|(_, ending)| ending == Ending::Done));
+    assert_eq!(said.count(), 2, "no other call has ended well");
     gate.add_permits(1_000_000);
     faulty.set_all(Fault::None);
     first.shutdown().await;
