@@ -115,7 +115,7 @@ async fn raise_in(store: &Inner, session: &mut Session, pace: Pace, again: bool)
     let (interventions, heard_of_all): (i64, bool) = (row.try_get(2)?, row.try_get(3)?);
     let (of_these_numbers, was_moved_just_now, is_to_be_checked): (bool, bool, bool) =
         (row.try_get(4)?, row.try_get(5)?, row.try_get(6)?);
-    let (sequence, file): (Option<Oid>, Option<i64>) = (row.try_get(7)?, row.try_get(8)?);
+    let (sequence, numbers): (Option<Oid>, Option<i64>) = (row.try_get(7)?, row.try_get(8)?);
     if was_moved_just_now && !again {
         return Ok(Raised { done: false, goes_on: false, is_far: false });
     }
@@ -123,7 +123,7 @@ async fn raise_in(store: &Inner, session: &mut Session, pace: Pace, again: bool)
     let known = before.as_deref().filter(|_| of_these_numbers);
     let mut state: State = known.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let mut point = point.filter(|_| of_these_numbers);
-    let kept = Kept { before, interventions, sequence, file };
+    let kept = Kept { before, interventions, sequence, numbers };
     if !row.try_get(9)? {
         tracing::debug!(table = %store.table, "the numbers of the table come in no order, so it is read from its beginning");
         let done = point.is_none() || kept.change(store, &transaction, None, state.forgotten(), false).await?;
@@ -185,7 +185,7 @@ struct Kept {
     before: Option<String>,
     interventions: i64,
     sequence: Option<Oid>,
-    file: Option<i64>,
+    numbers: Option<i64>,
 }
 
 impl Kept {
@@ -207,7 +207,7 @@ impl Kept {
             (&self.before as _, Type::TEXT),
             (&self.interventions as _, Type::INT8),
             (&self.sequence as _, Type::OID),
-            (&self.file as _, Type::INT8),
+            (&self.numbers as _, Type::INT8),
             (&checked as _, Type::BOOL),
         ];
         Ok(!transaction.query_typed(&store.sql.read_point_raise, &params).await?.is_empty())

@@ -298,9 +298,9 @@ const PENDING_ROWS: &str = r#"(
 /// The rows of an event, so that the server does not look for them in the order of the table.
 const ROWS_OF_EVENT: &str = r#"(SELECT * FROM {event} WHERE "event_id" = $10::text OFFSET 0)"#;
 /// No plain row is pending at or below it, in the moment of the statement. The sequence is named in the row, since looking it up would
-/// cost each statement more than finding its rows.
+/// cost each statement more than finding its rows; and the table with it, since another may have its name by now, with a sequence of its own.
 const READ_POINT: &str = r#"coalesce((SELECT "read_point" FROM {partition} WHERE "partition" = 0
-    AND "read_point_numbers" = pg_relation_filenode("read_point_sequence")::bigint
+    AND "read_point_numbers" = ('{event}'::regclass::bigint << 32 | pg_relation_filenode("read_point_sequence")::bigint)
     AND "read_point_interventions" = "interventions"), -9223372036854775808)"#;
 /// The sequence of the numbers.
 const SEQUENCE: &str = "pg_get_serial_sequence('{event}', 'seq')::regclass::oid";

@@ -107,7 +107,7 @@ pub(crate) async fn check(session: &mut Session<'_>) -> sqlx::Result<Result<(), 
     names.extend(examine::INDEXES.map(|index| format!("{event}_{index}")));
     names.push(inbox_age(table));
     names.retain(|name| !there.contains(&name.to_lowercase()));
-    Ok(if names.is_empty() { Ok(()) } else { Err(unusable(refusal::lost(&names))) })
+    Ok(if names.is_empty() { Ok(()) } else { Err(unusable(refusal::lost(table, &names))) })
 }
 
 fn unusable(problem: String) -> Failure {

@@ -27,12 +27,20 @@ pub fn unseen_tables(names: &[String]) -> String {
     )
 }
 
-/// Tables or indexes are missing that a migration has made, so that another run would find nothing to do.
+/// Tables or indexes of an outbox are missing that a migration has made, so that another run would find nothing to do.
 #[must_use]
-pub fn lost(names: &[String]) -> String {
+pub fn lost(table: &TableName, names: &[String]) -> String {
+    let missing = names.join(", ");
+    let is_event = |name: &String| name.rsplit('.').next().map(|name| name.trim_matches('"')) == Some(table.event());
+    if names.iter().any(is_event) {
+        let (migration, other) = (table.beside("migration"), table.sharing());
+        return format!(
+            "missing: {missing}, though `{migration}` beside it is there; if that belongs to an outbox in the table `{other}`, give this one another \
+             name, since the two would share all tables beside them; else restore it"
+        );
+    }
     format!(
-        "missing: {}, which this version of the tables includes; restore it, or create it with the statements that `pillarbox migrate --print` prints",
-        names.join(", ")
+        "missing: {missing}, which this version of the tables includes; restore it, or create it with the statements that `pillarbox migrate --print` prints"
     )
 }
 

@@ -85,6 +85,11 @@ impl TableName {
         format!("{}_{role}", self.event.strip_suffix("_event").unwrap_or(&self.event))
     }
 
+    /// The other event table whose tables beside it would have the same names: `orders_event` and `orders` are such a pair.
+    pub(crate) fn sharing(&self) -> String {
+        self.event.strip_suffix("_event").map_or_else(|| format!("{}_event", self.event), ToOwned::to_owned)
+    }
+
     /// All tables of the outbox, without the schema.
     #[must_use]
     pub fn all(&self) -> [String; 7] {

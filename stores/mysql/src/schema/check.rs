@@ -33,7 +33,8 @@ pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
         return Err(Failure::Refused(StoreErrorKind::Denied, refusal::unseen_tables(&missing)));
     }
     if !missing.is_empty() {
-        let problem = if found.applied > 0 { refusal::lost(&missing) } else { refusal::missing_tables(&missing) };
+        let problem =
+            if found.applied > 0 { refusal::lost(table, &missing) } else { refusal::missing_tables(&missing) };
         return Err(Failure::Refused(StoreErrorKind::Schema, problem));
     }
     session.finish();

@@ -29,7 +29,8 @@ pub(crate) async fn check(store: &Inner) -> Result<(), Failure> {
     let missing = transaction.query_typed(missing, &[(&names, Type::TEXT_ARRAY)]).await?;
     let missing = missing.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?;
     if !missing.is_empty() {
-        let problem = if found.applied > 0 { refusal::lost(&missing) } else { refusal::missing_tables(&missing) };
+        let problem =
+            if found.applied > 0 { refusal::lost(table, &missing) } else { refusal::missing_tables(&missing) };
         return Err(Failure::Refused(StoreErrorKind::Schema, problem.replace('"', "")));
     }
     MIGRATIONS.check(table, found).map_err(unusable)?;

@@ -92,6 +92,35 @@ async fn a_table_that_is_emptied_and_numbered_anew_is_read_from_its_beginning() 
 }
 
 /// Nor does a proof of the numbers before say anything of them, though one who writes now keeps it alive.
+/// As who archives what was delivered does. The sequence of the table before is still there, and no other.
+#[tokio::test]
+async fn a_table_that_takes_the_name_of_another_is_read_from_its_beginning() {
+    with_db(async |db| {
+        let store = db.store().await;
+        db.write(&store, events(50)).await;
+        end(db, "true").await;
+        raise(&store).await;
+        assert_eq!(point(db).await, Some(50));
+        assert_eq!(seqs(&store.fetch(&fetch(100)).await.expect("fetches").rows), [0_i64; 0]);
+        let schema = &db.schema;
+        db.execute(&format!(
+            "ALTER TABLE {schema}.outbox_event RENAME TO archived;
+             CREATE TABLE {schema}.outbox_event (LIKE {schema}.archived INCLUDING ALL)"
+        ))
+        .await;
+        let written = db.write(&store, events(5)).await;
+        assert!(written.iter().all(|seq| *seq < 50), "its numbers begin anew: {written:?}");
+        let another = db.store().await;
+        for store in [&store, &another] {
+            assert_eq!(seqs(&store.fetch(&fetch(100)).await.expect("fetches").rows), written);
+        }
+        end(db, "true").await;
+        raise(&store).await;
+        assert_eq!(point(db).await, Some(written[4]), "the next point is of the new table");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_proof_of_earlier_numbers_is_forgotten() {
     with_db(async |db| {

@@ -58,6 +58,24 @@ async fn two_outboxes_share_a_file() {
     assert_eq!((pending(&first).await.len(), pending(&second).await.len()), (0, 1));
 }
 
+/// They would share the tables beside them, and with those the lease: nothing of the second would ever be delivered.
+#[tokio::test]
+async fn two_outboxes_whose_tables_beside_them_have_the_same_names_are_not_made() {
+    for (first, second) in [("orders_event", "orders"), ("orders", "orders_event")] {
+        let scratch = Scratch::new();
+        let named = async |name| SqliteOptions::new(scratch.file()).table(name).open().await.expect("opens");
+        named(first).await.migrate().await.expect("migrates");
+        let error = named(second).await.migrate().await.expect_err("they would be shared").to_string();
+        assert!(
+            error.contains(&format!(
+                "`orders_migration` beside it is there; if that belongs to an outbox in the table `{first}`"
+            )),
+            "{error}"
+        );
+        assert!(error.contains("give this one another name") && !error.contains("--print"), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn what_was_lost_is_named_by_check_and_migration() {
     let scratch = Scratch::new();
