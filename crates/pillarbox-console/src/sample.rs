@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use futures_util::stream::{StreamExt as _, iter};
 use pillarbox_core::clock::{Clock as _, SystemClock, Timestamp};
 use pillarbox_core::error::StoreError;
 use pillarbox_core::lock::Mutex;
@@ -15,8 +16,12 @@ use crate::source::Source;
 
 /// The time between two samples of a source.
 const EVERY: Duration = Duration::from_secs(5);
-/// Samples that are kept of a source: an hour.
-const KEPT: usize = 720;
+/// Points of the plots that are kept of a source: an hour.
+const POINTS: usize = 720;
+/// Samples that are kept whole: those of [a minute](MINUTE).
+const SAMPLES: usize = 13;
+/// Sources that are asked at the same time.
+const AT_ONCE: usize = 8;
 /// The time that a source may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The share of its time that a source may spend on answering, as a divisor: a table with millions of pending rows is counted less
@@ -85,11 +90,22 @@ pub(crate) struct Samples(Mutex<HashMap<String, Ring>>);
 
 #[derive(Debug, Default)]
 struct Ring {
+    /// The last ones, for the rates.
     samples: VecDeque<Sample>,
+    points: VecDeque<Point>,
     /// Not asked before.
     next: Option<Instant>,
     /// Samples without an answer since the last one that had one.
     failed: u32,
+}
+
+/// What a sample shows in the plots.
+#[derive(Debug)]
+struct Point {
+    at: Timestamp,
+    rates: Option<Rates>,
+    latency: [Option<Duration>; 2],
+    backlog: Option<Backlog>,
 }
 
 /// The columns of the plots. `None` where a figure is not known.
@@ -117,19 +133,15 @@ impl Samples {
         loop {
             let now = sources();
             self.0.lock().retain(|name, _| now.iter().any(|source| source.name() == name));
-            for source in now {
-                let is_due = self
-                    .0
-                    .lock()
-                    .get(source.name())
-                    .and_then(|ring| ring.next)
-                    .is_none_or(|next| next <= Instant::now());
-                if is_due {
-                    self.take(&source).await;
-                }
-            }
+            // One that does not answer keeps none of the others waiting.
+            let due = now.iter().filter(|source| self.is_due(source.name()));
+            iter(due).for_each_concurrent(AT_ONCE, |source| self.take(source)).await;
             sleep(EVERY / 5).await;
         }
+    }
+
+    fn is_due(&self, source: &str) -> bool {
+        self.0.lock().get(source).and_then(|ring| ring.next).is_none_or(|next| next <= Instant::now())
     }
 
     /// Takes a sample.
@@ -146,10 +158,7 @@ impl Samples {
         let ring = all.entry(source.name().to_owned()).or_default();
         ring.failed = if figures.is_ok() { 0 } else { ring.failed.saturating_add(1) };
         ring.next = Some(began + pause(began.elapsed(), ring.failed));
-        if ring.samples.len() >= KEPT {
-            ring.samples.pop_front();
-        }
-        ring.samples.push_back(Sample { at: SystemClock.now(), figures });
+        ring.push(Sample { at: SystemClock.now(), figures });
     }
 
     /// The last sample of a source.
@@ -160,30 +169,48 @@ impl Samples {
     /// The rates over the last minute; `None` if no node tells what it does.
     pub(crate) fn rates(&self, source: &str) -> Option<Rates> {
         let all = self.0.lock();
-        let samples = &all.get(source)?.samples;
-        rates(samples, samples.len().checked_sub(1)?, MINUTE)
+        rates(&all.get(source)?.samples, MINUTE)
     }
 
     pub(crate) fn series(&self, source: &str) -> Series {
         let all = self.0.lock();
         let mut series = Series::default();
         let Some(ring) = all.get(source) else { return series };
-        for (place, sample) in ring.samples.iter().enumerate() {
-            let figures = sample.figures.as_ref().ok();
-            let rates = rates(&ring.samples, place, SMOOTHED);
-            series.at.push(sample.at.as_micros() / 1_000_000);
+        for Point { at, rates, latency: [p50, p99], backlog } in &ring.points {
+            let backlog = backlog.as_ref();
+            series.at.push(at.as_micros() / 1_000_000);
             series.rate.push(rates.map(|rates| rates.delivered));
             series.failures.push(rates.map(|rates| rates.failed));
-            let lag = |backlog: &Backlog| backlog.oldest_due.unwrap_or_default().as_secs_f64();
-            series.lag.push(figures.map(|figures| lag(&figures.backlog)));
-            let [p50, p99] = figures.map(Figures::latency).unwrap_or_default();
+            series.lag.push(backlog.map(|backlog| backlog.oldest_due.unwrap_or_default().as_secs_f64()));
             series.p50.push(p50.map(|time| time.as_secs_f64()));
             series.p99.push(p99.map(|time| time.as_secs_f64()));
-            series.due.push(figures.map(|figures| figures.backlog.due));
-            series.dead.push(figures.map(|figures| figures.backlog.dead));
+            series.due.push(backlog.map(|backlog| backlog.due));
+            series.dead.push(backlog.map(|backlog| backlog.dead));
         }
         series
     }
+}
+
+impl Ring {
+    /// Adds a sample, and works out what it shows: who looks at the plots later costs nothing but their size.
+    fn push(&mut self, sample: Sample) {
+        push_bounded(&mut self.samples, sample.clone(), SAMPLES);
+        let figures = sample.figures.ok();
+        let point = Point {
+            at: sample.at,
+            rates: rates(&self.samples, SMOOTHED),
+            latency: figures.as_ref().map(Figures::latency).unwrap_or_default(),
+            backlog: figures.map(|figures| figures.backlog),
+        };
+        push_bounded(&mut self.points, point, POINTS);
+    }
+}
+
+fn push_bounded<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
+    if queue.len() >= most {
+        queue.pop_front();
+    }
+    queue.push_back(item);
 }
 
 impl Figures {
@@ -197,11 +224,12 @@ impl Figures {
     }
 }
 
-/// The rates between the sample at `last` and the first one at most `span` before it that knows the same nodes: one from before a node has
+/// The rates between the last sample and the first one at most `span` before it that knows the same nodes: one from before a node has
 /// started tells nothing of it.
-fn rates(samples: &VecDeque<Sample>, last: usize, span: Duration) -> Option<Rates> {
-    let until = samples.get(last)?;
-    let earlier = samples.range(..last).rev().take_while(|sample| until.at.since(sample.at) <= span);
+fn rates(samples: &VecDeque<Sample>, span: Duration) -> Option<Rates> {
+    let mut latest_first = samples.iter().rev();
+    let until = latest_first.next()?;
+    let earlier = latest_first.take_while(|sample| until.at.since(sample.at) <= span);
     earlier.filter_map(|sample| per_second(sample, until)).last()
 }
 
@@ -209,9 +237,10 @@ fn rates(samples: &VecDeque<Sample>, last: usize, span: Duration) -> Option<Rate
 fn per_second(before: &Sample, after: &Sample) -> Option<Rates> {
     let seconds = after.at.since(before.at).as_secs_f64();
     let (first, last) = (before.figures.as_ref().ok()?, after.figures.as_ref().ok()?);
+    let earlier: HashMap<_, _> = first.nodes.iter().map(|node| (&node.node, node.figures)).collect();
     let (mut delivered, mut failed, mut is_told) = (0, 0, false);
     for node in &last.nodes {
-        let earlier = first.nodes.iter().find(|other| other.node == node.node).and_then(|other| other.figures);
+        let earlier = earlier.get(&node.node).copied().flatten();
         if let Some((earlier, later)) = earlier.zip(node.figures) {
             delivered += later.delivered.saturating_sub(earlier.delivered);
             failed += later.failed.saturating_sub(earlier.failed);
@@ -281,26 +310,30 @@ mod tests {
     fn a_rate_is_told_over_its_span() {
         let samples: VecDeque<Sample> =
             (0..20).map(|step| sample(step * 5, &[("a", if step < 18 { 0 } else { 60 })])).collect();
-        assert_eq!(rates(&samples, 19, MINUTE).map(|rates| rates.delivered), Some(1.0));
-        assert_eq!(rates(&samples, 19, SMOOTHED).map(|rates| rates.delivered), Some(2.0));
-        assert_eq!(rates(&samples, 0, SMOOTHED), None);
+        assert_eq!(rates(&samples, MINUTE).map(|rates| rates.delivered), Some(1.0));
+        assert_eq!(rates(&samples, SMOOTHED).map(|rates| rates.delivered), Some(2.0));
+        assert_eq!(rates(&samples.into_iter().take(1).collect(), SMOOTHED), None);
     }
 
     #[test]
     fn a_node_that_has_just_started_is_told_of_from_its_second_sample_on() {
         let of = |nodes: &[(&str, u64)], step: i64| sample(step * 5, nodes);
-        let samples: VecDeque<Sample> = [of(&[], 0), of(&[], 1), of(&[("a", 10)], 2), of(&[("a", 60)], 3)].into();
-        assert_eq!(rates(&samples, 2, MINUTE), None);
-        assert_eq!(rates(&samples, 3, MINUTE).map(|rates| rates.delivered), Some(10.0));
+        let mut ring = Ring::default();
+        for (step, nodes) in [&[][..], &[], &[("a", 10)], &[("a", 60)]].into_iter().enumerate() {
+            ring.push(of(nodes, i64::try_from(step).expect("small")));
+        }
+        let shown: Vec<_> = ring.points.iter().map(|point| point.rates.map(|rates| rates.delivered)).collect();
+        assert_eq!(shown, [None, None, None, Some(10.0)]);
     }
 
     #[tokio::test]
     async fn samples_are_bounded() {
         let (samples, source) = (Samples::default(), Source::of_store("shop", Arc::new(MemoryStore::new())));
-        for _ in 0..=KEPT {
+        for _ in 0..=POINTS {
             samples.take(&source).await;
         }
-        assert_eq!(samples.series("shop").at.len(), KEPT);
+        assert_eq!(samples.series("shop").at.len(), POINTS);
+        assert_eq!(samples.0.lock()["shop"].samples.len(), SAMPLES);
         assert!(samples.last("shop").is_some_and(|sample| sample.figures.is_ok()) && samples.last("other").is_none());
     }
 
