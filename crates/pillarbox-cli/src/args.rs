@@ -48,7 +48,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a small order service, deliver its events and check the database afterwards.
     Demo(DemoArgs),
-    /// Measure writing, delivering and idling, as ratios to a baseline on the same database.
+    /// Measure writing, delivering and idling, as ratios to a baseline on the same database: needs `pillarbox-bench` beside this program.
     ///
     /// The benchmarks are a program of their own, `pillarbox-bench`, which has to be in the same folder as this one:
     /// `cargo build --release -p pillarbox-bench`.
