@@ -155,19 +155,19 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_held_for_every_handler_and_a_handler_for_every_type() {
+    fn a_type_is_paused_for_every_handler_and_a_handler_for_every_type() {
         let pauses = OperatorPauses::default();
         assert!(pauses.is_empty());
         assert!(pauses.set(vec![pause(PauseKind::Type, "a"), pause(PauseKind::Handler, "h")]));
-        for (event_type, handler, held) in
+        for (event_type, handler, is_paused) in
             [("a", None, true), ("a", Some("x"), true), ("b", Some("h"), true), ("b", None, false), ("h", None, false)]
         {
-            assert_eq!(pauses.hold(event_type, handler), held, "{event_type} for {handler:?}");
+            assert_eq!(pauses.hold(event_type, handler), is_paused, "{event_type} for {handler:?}");
         }
     }
 
     #[test]
-    fn another_reason_is_no_change_of_what_is_held() {
+    fn another_reason_is_no_change_of_what_is_paused() {
         let pauses = OperatorPauses::default();
         assert!(pauses.set(vec![pause(PauseKind::Type, "a")]));
         let version = pauses.version();

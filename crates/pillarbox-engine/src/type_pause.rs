@@ -101,7 +101,7 @@ impl TypePause {
         let next = paused.values().min().copied();
         drop(paused);
         let resumed =
-            seen.0.iter().any(|before| types.binary_search(before).is_err()) && !plants::is("gate_reopens_unnoticed");
+            seen.0.iter().any(|before| types.binary_search(before).is_err()) && !plants::is("type_resume_unnoticed");
         seen.0.clone_from(&types);
         Paused { types, resumed, next }
     }
@@ -114,16 +114,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_type_is_held_until_its_time_and_then_looked_for() {
+    fn a_type_is_paused_until_its_time_and_then_looked_for() {
         let (pause, mut seen, start) = (TypePause::new(), SeenTypes::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         pause.pause("a", at(2));
         pause.pause("b", at(5));
         pause.pause("a", at(1));
-        let held = pause.paused(&mut seen, start);
-        assert_eq!((held.types, held.resumed, held.next), (vec!["a".into(), "b".into()], false, Some(at(2))));
-        let held = pause.paused(&mut seen, at(2));
-        assert_eq!((held.types, held.resumed, held.next), (vec!["b".into()], true, Some(at(5))));
+        let paused = pause.paused(&mut seen, start);
+        assert_eq!((paused.types, paused.resumed, paused.next), (vec!["a".into(), "b".into()], false, Some(at(2))));
+        let paused = pause.paused(&mut seen, at(2));
+        assert_eq!((paused.types, paused.resumed, paused.next), (vec!["b".into()], true, Some(at(5))));
         assert!(!pause.paused(&mut seen, at(3)).resumed, "told once");
         pause.resume(["b"]);
         assert!(pause.paused(&mut seen, at(3)).resumed);

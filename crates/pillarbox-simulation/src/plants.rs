@@ -28,10 +28,7 @@ pub const PLANTS: &[Plant] = &[
     ("fetch_brings_rows_early", "A fetch returns rows that are due half a second later."),
     ("fetch_ignores_heads", "A fetch returns rows of a key of which an earlier one waits for another attempt."),
     ("fetch_revives_what_was_settled", "A fetch brings back a row that was settled while it was under way."),
-    (
-        "gate_reopens_unnoticed",
-        "The reader does not go back to rows that were left in the table while their route was paused.",
-    ),
+    ("freed_room_wakes_nobody", "Room that is freed does not wake the reader that waits for it."),
     ("give_without_epoch", "A share that arrives late gives away what the node has come to own anew."),
     (
         "given_back_row_is_forgotten_first",
@@ -76,7 +73,6 @@ pub const PLANTS: &[Plant] = &[
     ("release_before_the_record", "A row is forgotten before its verdict is recorded."),
     ("retry_keeps_the_attempts", "The table does not count the attempt that failed."),
     ("rolled_back_rows_go_hot", "A row that was rolled back to a savepoint is delivered from memory."),
-    ("room_rings_nobody", "Room that is freed does not wake the reader that waits for it."),
     ("safe_point_ignores_open_transactions", "The table is taken for complete while transactions are open."),
     ("savepoint_ignored", "A rollback to a savepoint keeps the rows."),
     ("settle_by_number_only", "A verdict changes the row at its number, whichever event that is."),
@@ -94,6 +90,10 @@ pub const PLANTS: &[Plant] = &[
     (
         "transaction_overtakes_verdicts",
         "A handler's transaction commits before the verdict on an earlier event of its key is recorded.",
+    ),
+    (
+        "type_resume_unnoticed",
+        "The reader does not go back to rows that were left in the table while their route was paused.",
     ),
     ("unconfirmed_is_done", "An event is DONE though its broker has not confirmed it."),
     ("wake_up_without_fallback", "Nobody is woken, and no interval makes up for it."),

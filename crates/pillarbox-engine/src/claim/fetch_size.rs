@@ -3,9 +3,9 @@ use std::time::Duration;
 use crate::queue::Limits;
 
 /// A fetch that fails after this long was too large for the way to the database: it timed out, or would have.
-const TOO_LONG: Duration = Duration::from_secs(5);
+const TIMED_OUT_AFTER: Duration = Duration::from_secs(5);
 /// A fetch that takes longer is not made larger.
-const LONG: Duration = Duration::from_secs(1);
+const MAX_TIME_TO_GROW: Duration = Duration::from_secs(1);
 
 /// The rows and bytes that a fetch asks for.
 ///
@@ -36,9 +36,9 @@ impl FetchSize {
         if let Some(payload) = returned.bytes.checked_div(returned.rows) {
             self.payload = usize::midpoint(self.payload, payload);
         }
-        if took >= TOO_LONG {
+        if took >= TIMED_OUT_AFTER {
             self.halve(asked);
-        } else if took < LONG {
+        } else if took < MAX_TIME_TO_GROW {
             let double = |now: usize, most: usize| now.saturating_mul(2).min(most);
             self.now =
                 Limits { rows: double(self.now.rows, self.most.rows), bytes: double(self.now.bytes, self.most.bytes) };
@@ -47,7 +47,7 @@ impl FetchSize {
 
     /// A fetch of `asked` has failed.
     pub(crate) fn failed(&mut self, asked: Limits, took: Duration) {
-        if took >= TOO_LONG {
+        if took >= TIMED_OUT_AFTER {
             self.halve(asked);
         }
     }
@@ -61,7 +61,7 @@ impl FetchSize {
 mod tests {
     use super::*;
 
-    const MOST: Limits = Limits { rows: 1000, bytes: 8_000_000 };
+    const MAX: Limits = Limits { rows: 1000, bytes: 8_000_000 };
     const AMPLE: Limits = Limits { rows: usize::MAX, bytes: usize::MAX };
     const QUICK: Duration = Duration::from_millis(5);
 
@@ -71,10 +71,10 @@ mod tests {
 
     #[test]
     fn a_fetch_that_takes_too_long_is_halved_and_grows_again() {
-        let mut size = FetchSize::new(MOST);
-        assert_eq!(size.within(AMPLE), MOST);
-        size.failed(MOST, QUICK);
-        assert_eq!(size.within(AMPLE), MOST, "a database that is away says nothing of the size");
+        let mut size = FetchSize::new(MAX);
+        assert_eq!(size.within(AMPLE), MAX);
+        size.failed(MAX, QUICK);
+        assert_eq!(size.within(AMPLE), MAX, "a database that is away says nothing of the size");
         for expected in [limits(500, 4_000_000), limits(250, 2_000_000)] {
             let asked = size.within(AMPLE);
             size.failed(asked, Duration::from_secs(30));
@@ -87,24 +87,24 @@ mod tests {
         for _ in 0..3 {
             size.answered(size.within(AMPLE), limits(0, 0), QUICK);
         }
-        assert_eq!(size.within(AMPLE), MOST);
+        assert_eq!(size.within(AMPLE), MAX);
         for _ in 0..100 {
-            size.failed(size.within(AMPLE), TOO_LONG);
+            size.failed(size.within(AMPLE), TIMED_OUT_AFTER);
         }
         assert_eq!(size.within(AMPLE), limits(1, 1));
     }
 
     #[test]
     fn of_large_rows_fewer_are_asked_for() {
-        let mut size = FetchSize::new(MOST);
+        let mut size = FetchSize::new(MAX);
         for _ in 0..10 {
-            size.answered(MOST, limits(16, 8_000_000), QUICK);
+            size.answered(MAX, limits(16, 8_000_000), QUICK);
         }
         assert!((16..=17).contains(&size.within(AMPLE).rows), "{size:?}");
         assert_eq!(size.within(limits(3, 100)), limits(1, 100), "at least one");
         for _ in 0..20 {
-            size.answered(MOST, limits(16, 1600), QUICK);
+            size.answered(MAX, limits(16, 1600), QUICK);
         }
-        assert_eq!(size.within(AMPLE), MOST);
+        assert_eq!(size.within(AMPLE), MAX);
     }
 }

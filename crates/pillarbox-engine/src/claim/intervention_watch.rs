@@ -13,10 +13,10 @@ use crate::observe::Loops;
 use crate::queue::InFlight;
 use crate::tenure::Tenure;
 
-/// The longest time between two looks while something is in memory or paused: operators are promised two seconds.
-const EVERY: Duration = Duration::from_millis(1900);
-/// The time for which a call waits for the look before it.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The longest time between two polls while something is in memory or paused: operators are promised two seconds.
+const POLL_INTERVAL: Duration = Duration::from_millis(1900);
+/// The time for which a call waits for the poll before it.
+const POLL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Notices what operators do: by the number of their interventions that they have cancelled pending rows, or want them to be tried now, and
 /// by a list what they have paused. What waits in memory is then read anew, and what sleeps there asks for its row.
@@ -51,14 +51,14 @@ impl Operators {
 
     /// Asks the database before a call, unless somebody has since it [had to be](Self::is_stale). Where that fails or takes too long, the
     /// call goes on: mostly what it leads to could not be recorded either.
-    pub(crate) async fn look_before_a_call(&self) {
-        let looking = async {
+    pub(crate) async fn poll_before_a_call(&self) {
+        let polling = async {
             let mut known = self.known.lock().await;
             if self.is_stale() {
                 self.ask(&mut known).await;
             }
         };
-        if timeout(PATIENCE, looking).await.is_err() {
+        if timeout(POLL_TIMEOUT, polling).await.is_err() {
             self.in_flight.pauses().set_stale(false);
         }
     }
@@ -69,7 +69,7 @@ impl Operators {
     }
 
     /// Asks the database.
-    async fn look(&self) {
+    async fn poll(&self) {
         let mut known = self.known.lock().await;
         self.ask(&mut known).await;
     }
@@ -81,7 +81,7 @@ impl Operators {
         pauses.set_stale(false);
         let Interventions { count, pauses: paused } = match answer {
             Ok(interventions) => interventions,
-            // The next look makes up for it.
+            // The next poll makes up for it.
             Err(error) => {
                 if !was_failing {
                     tracing::warn!(%error, "operator pauses cannot be read; those known stay in force, and later pauses, resumes and cancellations are not noticed until they can; trying again");
@@ -98,13 +98,13 @@ impl Operators {
             return;
         }
         *known = count;
-        self.in_flight.begin_anew(self.mode == Mode::Ordered);
+        self.in_flight.invalidate(self.mode == Mode::Ordered);
         self.noticed.send_modify(|times| *times += 1);
     }
 }
 
 /// Asks every two seconds what operators do, while something is in memory or paused. A node of which neither is so asks nothing: it has
-/// nothing to notice before its next call, and [asks before that](Operators::look_before_a_call).
+/// nothing to notice before its next call, and [asks before that](Operators::poll_before_a_call).
 #[derive(Debug)]
 pub(crate) struct InterventionWatch {
     pub(crate) operators: Arc<Operators>,
@@ -117,16 +117,16 @@ impl InterventionWatch {
     pub(crate) async fn run(self) {
         let Self { operators, in_flight, random } = self;
         loop {
-            let is_told = tokio::select! {
-                () = tokio::time::sleep(jittered(EVERY, &*random)) => false,
+            let is_notified = tokio::select! {
+                () = tokio::time::sleep(jittered(POLL_INTERVAL, &*random)) => false,
                 () = in_flight.intervened() => true,
             };
             let pauses = in_flight.pauses();
-            if !is_told && pauses.is_empty() && in_flight.is_empty() && !operators.is_failing() {
+            if !is_notified && pauses.is_empty() && in_flight.is_empty() && !operators.is_failing() {
                 pauses.set_stale(!plants::is("pauses_unnoticed_when_idle"));
                 continue;
             }
-            operators.look().await;
+            operators.poll().await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From the table to the queue: when to look, where to begin, how much to take.
+//! From the table to the queue: when to poll, where to begin, how much to take.
 
 mod fetch_size;
 mod intervention_watch;
@@ -24,9 +24,9 @@ pub(crate) use read_cursor::ReadCursor;
 use safe_point::SafePoint;
 
 /// The shortest pause after a read that brought nothing but rows which were left in the table, and would bring them again.
-const IN_VAIN: Duration = Duration::from_millis(20);
+const MIN_FRUITLESS_PAUSE: Duration = Duration::from_millis(20);
 
 /// Time that reading waits for a full class before it passes the class over.
-const PATIENCE: Duration = Duration::from_millis(100);
+const MAX_WAIT_FOR_ROOM: Duration = Duration::from_millis(100);
 /// A fetch that takes longer than this has passed over much that it need not pass over again.
-const SLOW: Duration = Duration::from_millis(5);
+const SLOW_FETCH: Duration = Duration::from_millis(5);

@@ -12,19 +12,19 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::passed_over::Wanted;
-use super::{PATIENCE, ReadCursor};
+use super::{MAX_WAIT_FOR_ROOM, ReadCursor};
 use crate::queue::{Class, InFlight, KeyedQueue, Limits, Refill};
 
-use state::{BOTTOM_EVERY, PartitionRange};
+use state::{BOTTOM_INTERVAL, PartitionRange};
 
 pub(crate) use state::ReadState;
 
-/// While backlogged keys are read without end, looking for others takes at most this share of the time: it passes over all
+/// While backlogged keys are read without end, reading others takes at most this share of the time: it passes over all
 /// that waits of those keys.
 const OTHERS_SHARE: u32 = 10;
 /// Of so many rows, one would be without a due time if there is any. Of fewer, due rows of one class could hide for ever that there is
 /// nothing more of another one.
-const TELLING: usize = 3;
+const MIN_CONCLUSIVE_ROWS: usize = 3;
 
 /// Reads the pending rows of this node's partitions into its [`KeyedQueue`], so that no event of a key overtakes another.
 ///
@@ -89,11 +89,11 @@ impl OrderedPoller {
             }
             self.follow_pauses();
             let Some((job, room)) = self.job() else {
-                let next_look = self.cursor.next_look();
-                self.wait(next_look).await;
-                // A node that owns nothing yet has nothing to look at either, so no look plans the next one.
-                if self.state.ranges.is_empty() && Instant::now() >= next_look {
-                    self.cursor.plan_look(false);
+                let next_poll = self.cursor.next_poll();
+                self.wait(next_poll).await;
+                // A node that owns nothing yet has nothing to read either, so no poll plans the next one.
+                if self.state.ranges.is_empty() && Instant::now() >= next_poll {
+                    self.cursor.plan_poll(false);
                 }
                 continue;
             };
@@ -101,16 +101,16 @@ impl OrderedPoller {
             let (began, mut size) = (Instant::now(), self.cursor.size(room));
             if matches!(job, Job::Passed(..)) {
                 // What finds no room stays in the table.
-                size.rows = size.rows.max(TELLING);
+                size.rows = size.rows.max(MIN_CONCLUSIVE_ROWS);
             }
             match self.read(job, size, began).await {
                 Ok(found) => {
                     self.cursor.succeeded(found.is_some()).await;
                     if !refills {
-                        self.cursor.plan_look(found.unwrap_or(true));
+                        self.cursor.plan_poll(found.unwrap_or(true));
                     } else if self.are_others_due() {
-                        // Keys that are refilled without end put off no look at the others.
-                        self.look_from(None);
+                        // Keys that are refilled without end put off no read of the others.
+                        self.reread_from(None);
                     }
                 }
                 Err(error) => self.cursor.failed(&error, size, began).await,
@@ -144,8 +144,8 @@ impl OrderedPoller {
     }
 
     fn are_others_due(&self) -> bool {
-        let pause = |took: Duration| self.cursor.config.min_interval.max(took * OTHERS_SHARE).min(BOTTOM_EVERY);
-        self.state.looked.is_none_or(|(at, took)| at.elapsed() >= pause(took))
+        let pause = |took: Duration| self.cursor.config.min_interval.max(took * OTHERS_SHARE).min(BOTTOM_INTERVAL);
+        self.state.last_read.is_none_or(|(at, took)| at.elapsed() >= pause(took))
     }
 
     /// The next thing to read, and how much of it; `None` if there is nothing, or no room for it.
@@ -185,10 +185,10 @@ impl OrderedPoller {
 
     /// Waits for room for what is to be read, and passes over the classes that have their share if there is none for a while.
     async fn wait_for_room(&mut self) {
-        let patience = *self.state.full_since.get_or_insert_with(Instant::now) + PATIENCE;
+        let pass_over_at = *self.state.full_since.get_or_insert_with(Instant::now) + MAX_WAIT_FOR_ROOM;
         tokio::select! {
             () = self.queue.wanted(true) => {}
-            () = tokio::time::sleep_until(patience), if self.queue.shares().is_divided() => {
+            () = tokio::time::sleep_until(pass_over_at), if self.queue.shares().is_divided() => {
                 self.state.full_since = None;
                 for class in self.queue.shares().pass_over() {
                     self.state.ranges.iter_mut().for_each(|range| range.passed.left(class, range.mark));
@@ -211,19 +211,19 @@ impl OrderedPoller {
         }
         let (telemetry, poll_schedule) = (Arc::clone(&self.cursor.telemetry), Arc::clone(&self.cursor.poll_schedule));
         tokio::select! {
-            look = telemetry.loops.look.until(latest, poll_schedule.wait(latest)) => self.look_from(look.lowest),
+            poll = telemetry.loops.poll.until(latest, poll_schedule.wait(latest)) => self.reread_from(poll.lowest),
             () = self.queue.wanted(false) => {}
         }
     }
 
     /// Something may be there to be read, at or above `lowest`.
-    fn look_from(&mut self, lowest: Option<i64>) {
+    fn reread_from(&mut self, lowest: Option<i64>) {
         let Some(seq) = lowest else {
-            // What was only heard of from elsewhere is above the marks, or waits for the next look from the bottom.
+            // What was only heard of from elsewhere is above the marks, or waits for the next read from the bottom.
             return self.state.ranges.iter_mut().for_each(|range| range.unread = true);
         };
-        self.state.ranges.iter_mut().for_each(|range| range.look_from(seq));
-        self.queue.look_from(seq);
+        self.state.ranges.iter_mut().for_each(|range| range.reread_from(seq));
+        self.queue.reread_from(seq);
     }
 
     /// True if operators have intervened: rows may have become due below those that are read above the mark. Then all has to be
@@ -252,6 +252,6 @@ impl OrderedPoller {
             (range.mark, range.unread) = (0, true);
             range.passed.start_over();
         }
-        self.queue.look_from(0);
+        self.queue.reread_from(0);
     }
 }

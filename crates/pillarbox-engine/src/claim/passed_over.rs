@@ -121,7 +121,7 @@ impl PassedOver {
 
     /// Rows above `seq` were given back to the table. A class is read from there again, or later rows of their keys would come first; and
     /// so is what was left, since its keys may wait for nothing any more.
-    pub(super) fn look_from(&mut self, seq: i64) {
+    pub(super) fn reread_from(&mut self, seq: i64) {
         self.from.values_mut().for_each(|from| *from = seq.min(*from));
         self.rows.retain(|row, _| *row <= seq);
     }
@@ -173,7 +173,7 @@ mod tests {
     fn rows_above_what_was_given_back_are_read_again() {
         let mut passed = PassedOver::default();
         passed.has_read_rows(&[(2, false), (5, false)], &BTreeMap::from([(SILENT, vec![2, 5])]), 100);
-        passed.look_from(3);
+        passed.reread_from(3);
         assert_eq!(left_out(&passed, 0), [2]);
     }
 

@@ -13,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::passed_over::{PassedOver, Wanted};
 use super::sweep::{Found, Sweep};
-use super::{PATIENCE, ReadCursor, SLOW, promote_due};
+use super::{MAX_WAIT_FOR_ROOM, ReadCursor, SLOW_FETCH, promote_due};
 use crate::observe::Counters;
 use crate::operator_pauses::LeftOut;
 use crate::queue::{Class, FetchGuard, InFlight, Limits, Pushed, ReadyQueue};
 
 /// The longest time that a claim under way is waited for at the end.
-const LAST_CLAIM: Duration = Duration::from_secs(1);
+const LAST_CLAIM_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reads pending rows into the cold queue, as many as fit, for as long as this node owns them.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Poller {
     /// The last fetch was for a class that is passed over.
     pub(crate) read_passed: bool,
     /// The number of times that memory had begun anew when the table was last read.
-    pub(crate) begun_anew: u64,
+    pub(crate) invalidations: u64,
     /// The number of interventions by operators that the last fetch has seen, where all events are delivered in the order of the table.
     pub(crate) interventions: i64,
     /// Rows still to be read that the owner before may have died of.
@@ -56,7 +56,7 @@ impl Poller {
 
     async fn poll(&mut self) {
         let stop = self.stop.clone();
-        // A term begins with a look: whatever the owner before left behind is due now.
+        // A term begins with a poll: whatever the owner before left behind is due now.
         if self.suspects > 0 {
             let Some(highest) = stop.run_until_cancelled(written(&*self.cursor.store)).await else { return };
             self.suspects_up_to = highest;
@@ -67,9 +67,9 @@ impl Poller {
             let Some(job) = stop.run_until_cancelled(self.job(&mut sweep)).await else { return };
             let paused = self.cursor.paused(Instant::now());
             // What operators pause afterwards has memory begin anew once more.
-            let begun_anew = self.in_flight.times_begun_anew();
+            let invalidations = self.in_flight.invalidations();
             let left_out = self.left_out(paused.types);
-            let is_anew = std::mem::replace(&mut self.begun_anew, begun_anew) != begun_anew;
+            let is_anew = std::mem::replace(&mut self.invalidations, invalidations) != invalidations;
             if paused.resumed || is_anew {
                 sweep.start_over(Instant::now());
                 self.passed.start_over();
@@ -85,7 +85,7 @@ impl Poller {
                     Ok(found) => {
                         self.cursor.succeeded(true).await;
                         if matches!(job, Job::Sweep(_)) {
-                            self.cursor.plan_look(found);
+                            self.cursor.plan_poll(found);
                         }
                     }
                     Err(error) => self.cursor.failed(&error, size, began).await,
@@ -105,7 +105,7 @@ impl Poller {
         async move {
             stop.cancelled().await;
             if tenure.fence() == Fence::Row && !tenure.standing.is_lost() {
-                abandon.run_until_cancelled(tokio::time::sleep(LAST_CLAIM)).await;
+                abandon.run_until_cancelled(tokio::time::sleep(LAST_CLAIM_TIMEOUT)).await;
             }
         }
     }
@@ -129,7 +129,7 @@ impl Poller {
 
     /// Waits for something to read and for room, and begins a sweep if none is under way.
     async fn job(&mut self, sweep: &mut Sweep) -> Job {
-        let latest = self.cursor.next_look();
+        let latest = self.cursor.next_poll();
         let shares = Arc::clone(self.queue.shares());
         let mut full_since = None;
         loop {
@@ -144,10 +144,10 @@ impl Poller {
                 return Job::Passed(wanted);
             }
             let Some(room) = room else {
-                let patience = *full_since.get_or_insert_with(Instant::now) + PATIENCE;
+                let pass_over_at = *full_since.get_or_insert_with(Instant::now) + MAX_WAIT_FOR_ROOM;
                 tokio::select! {
                     () = shares.freed(true) => {}
-                    () = tokio::time::sleep_until(patience), if shares.is_divided() => {
+                    () = tokio::time::sleep_until(pass_over_at), if shares.is_divided() => {
                         for class in shares.pass_over() {
                             self.passed.left(class, sweep.above());
                         }
@@ -164,14 +164,14 @@ impl Poller {
             let (telemetry, poll_schedule) =
                 (Arc::clone(&self.cursor.telemetry), Arc::clone(&self.cursor.poll_schedule));
             tokio::select! {
-                look = telemetry.loops.look.until(latest, poll_schedule.wait(latest)) => {
+                poll = telemetry.loops.poll.until(latest, poll_schedule.wait(latest)) => {
                     let now = Instant::now();
-                    sweep.begin(look.lowest, look.anywhere || now >= latest, now);
+                    sweep.begin(poll.lowest, poll.anywhere || now >= latest, now);
                     if sweep.above() == 0 {
                         self.passed.start_over();
                     }
                 }
-                // When it is time for a look, nothing else counts.
+                // When it is time for a poll, nothing else counts.
                 () = shares.freed(false), if !is_late => {}
             }
         }
@@ -195,7 +195,7 @@ impl Poller {
             return Ok(true);
         }
         let fetch = self.aim(sweep, job, &fetching, size, left_out);
-        let held = fetch.exclude.iter().min().copied();
+        let excluded = fetch.exclude.iter().min().copied();
         let Some(Fetched { mut rows, cut, next_due, interventions, .. }) = self.cursor.fetch(&fetch).await? else {
             drop(fetching);
             return std::future::pending().await;
@@ -230,7 +230,7 @@ impl Poller {
         match job {
             Job::Sweep(_) => {
                 let left = !left.is_empty();
-                sweep.advance(Found { read, held, full, complete, took, left }, Instant::now());
+                sweep.advance(Found { read, excluded, full, complete, took, left }, Instant::now());
             }
             Job::Passed(wanted) => {
                 let seen = if full { read.map(|(_, highest)| highest) } else { Some(i64::MAX) };
@@ -240,10 +240,10 @@ impl Poller {
         if full && !queued && !left.is_empty() && self.position(sweep, class) == before {
             self.cursor.read_in_vain(took);
         }
-        if took > SLOW || !left.is_empty() {
+        if took > SLOW_FETCH || !left.is_empty() {
             self.cursor.prove().await?;
         }
-        // Rows that are in memory already are no reason to look again soon.
+        // Rows that are in memory already are no reason to poll again soon.
         Ok(queued)
     }
 
@@ -253,7 +253,7 @@ impl Poller {
             return;
         }
         let releasing = self.cursor.store.release(&self.cursor.tenure.node, &self.not_admitted);
-        match timeout(LAST_CLAIM, releasing).await {
+        match timeout(LAST_CLAIM_TIMEOUT, releasing).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the rows of the last claim could not be released; other nodes reclaim them");

@@ -9,7 +9,7 @@ use pillarbox_core::store::{BrokenRow, Fetch, Fetched, FetchedRow, History, Row,
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::{FetchSize, IN_VAIN, SafePoint};
+use super::{FetchSize, MIN_FRUITLESS_PAUSE, SafePoint};
 use crate::backoff::{Backoff, jittered};
 use crate::config::ClaimConfig;
 use crate::observe::{Consequence, Failed, FailureLog, Telemetry, clean_error};
@@ -19,7 +19,7 @@ use crate::tenure::Tenure;
 use crate::type_pause::{Paused, SeenTypes, TypePause};
 
 /// The way to the table, and the part of a poller's position that is the same in every mode: how far the table is proven, of which
-/// history of the database that is, which types are paused, how much to ask for, and when to look again.
+/// history of the database that is, which types are paused, how much to ask for, and when to poll again.
 #[derive(Debug)]
 pub(crate) struct ReadCursor {
     pub(super) store: Arc<dyn Store>,
@@ -32,18 +32,18 @@ pub(crate) struct ReadCursor {
     safe_point: SafePoint,
     /// The history of the database, of which all that is known of the table is.
     history: History,
-    /// The types that were paused at the last look.
+    /// The types that were paused at the last poll.
     seen: SeenTypes,
     size: FetchSize,
     /// The last read brought only what was left in the table, and would bring it again; how long it took.
     in_vain: Option<Duration>,
     interval: Duration,
-    next_look: Instant,
+    next_poll: Instant,
     failing: Backoff,
 }
 
 impl ReadCursor {
-    /// A cursor of a term that begins: the first look is due at once.
+    /// A cursor of a term that begins: the first poll is due at once.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         tenure: Tenure,
@@ -66,7 +66,7 @@ impl ReadCursor {
             size: FetchSize::new(Limits { rows: config.batch, bytes: usize::MAX }),
             in_vain: None,
             interval: config.min_interval,
-            next_look: Instant::now(),
+            next_poll: Instant::now(),
             failing: Backoff::default(),
             config,
         }
@@ -87,7 +87,7 @@ impl ReadCursor {
     /// then all has to be read from the bottom.
     pub(super) async fn prove(&mut self) -> Result<bool, StoreError> {
         let complete = self.complete();
-        self.telemetry.loops.look.ask_part(self.safe_point.advance(&*self.store)).await?;
+        self.telemetry.loops.poll.ask_part(self.safe_point.advance(&*self.store)).await?;
         Ok(self.complete() < complete)
     }
 
@@ -114,7 +114,7 @@ impl ReadCursor {
 
     /// Waits for an answer to a call that a read takes besides its fetch.
     pub(super) async fn ask<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        self.telemetry.loops.look.ask_part(call).await
+        self.telemetry.loops.poll.ask_part(call).await
     }
 
     /// The size of the next fetch, with so much room.
@@ -133,7 +133,7 @@ impl ReadCursor {
         };
         let call = call.instrument(tracing::debug_span!("claim", above = fetch.above, limit = fetch.limit));
         let call = telemetry.meters.claim.measure(call, |fetched| fetched.rows.len());
-        let fetched = telemetry.loops.look.ask_part(call).await?;
+        let fetched = telemetry.loops.poll.ask_part(call).await?;
         let follows = fetch.scope.is_none() || tenure.standing.follows(lease, fetched.lease);
         debug_assert!(fetched.rows.len() <= fetch.limit, "I7: a fetch returns at most its limit");
         Ok(Some(fetched).filter(|_| tenure.standing.holds() && follows))
@@ -154,13 +154,13 @@ impl ReadCursor {
     /// the time is spent so.
     pub(super) async fn succeeded(&mut self, asked: bool) {
         if asked {
-            self.telemetry.loops.look.done();
+            self.telemetry.loops.poll.done();
             if self.failing.end() {
                 tracing::info!("the outbox table can be read again");
             }
         }
         if let Some(took) = self.in_vain.take() {
-            self.telemetry.loops.look.sleep(took.max(IN_VAIN)).await;
+            self.telemetry.loops.poll.sleep(took.max(MIN_FRUITLESS_PAUSE)).await;
         }
     }
 
@@ -170,19 +170,19 @@ impl ReadCursor {
         if self.failing.is_first() {
             tracing::warn!(%error, "the outbox table cannot be read; trying again until it can");
         }
-        self.telemetry.loops.look.sleep(self.failing.next(&*self.random)).await;
+        self.telemetry.loops.poll.sleep(self.failing.next(&*self.random)).await;
     }
 
-    /// The time of the next routine look.
-    pub(super) fn next_look(&self) -> Instant {
-        self.next_look
+    /// The time of the next routine poll.
+    pub(super) fn next_poll(&self) -> Instant {
+        self.next_poll
     }
 
-    /// Plans the next routine look: soon if the last one `found` something, and later each time if not.
-    pub(super) fn plan_look(&mut self, found: bool) {
+    /// Plans the next routine poll: soon if the last one `found` something, and later each time if not.
+    pub(super) fn plan_poll(&mut self, found: bool) {
         let ClaimConfig { min_interval, max_interval, .. } = self.config;
         self.interval = if found { min_interval } else { (self.interval * 2).min(max_interval) };
-        self.next_look = Instant::now() + jittered(self.interval, &*self.random);
+        self.next_poll = Instant::now() + jittered(self.interval, &*self.random);
     }
 
     /// There may be more to find than before: the interval begins anew.

@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use crate::plants;
 
 /// The shortest time between two questions to the store.
-const ASK_EVERY: Duration = Duration::from_millis(200);
+const ASK_INTERVAL: Duration = Duration::from_millis(200);
 /// The longest time for which a transaction is taken to be open, where the database does not tell which may still commit.
-const LONGEST: Duration = Duration::from_secs(60);
+const MAX_TRANSACTION_AGE: Duration = Duration::from_secs(60);
 
 /// Knows up to which `seq` the table is complete: no transaction that is still open can commit a row at or below it.
 ///
@@ -46,7 +46,7 @@ impl SafePoint {
 
     /// Asks the store, unless it was asked just now.
     pub(crate) async fn advance(&mut self, store: &dyn Store) -> Result<(), StoreError> {
-        if self.asked.is_some_and(|asked| Instant::now() < asked + ASK_EVERY) {
+        if self.asked.is_some_and(|asked| Instant::now() < asked + ASK_INTERVAL) {
             return Ok(());
         }
         let writers = store.writers().await?;
@@ -69,7 +69,7 @@ impl SafePoint {
         }
         if writers.open.is_none() {
             match self.aged {
-                Some((seq, since)) if now >= since + LONGEST => {
+                Some((seq, since)) if now >= since + MAX_TRANSACTION_AGE => {
                     self.complete = self.complete.max(seq.min(highest));
                     self.aged = Some((highest, now));
                 }
@@ -123,10 +123,10 @@ mod tests {
             let (mut safe_point, now) = (SafePoint::of_rows_that_leave(rows_leave), Instant::now());
             let writers = |highest| Writers { highest, open: None, prepared: Vec::new() };
             safe_point.learn(writers(100), now);
-            safe_point.learn(writers(120), now + LONGEST);
+            safe_point.learn(writers(120), now + MAX_TRANSACTION_AGE);
             assert_eq!(safe_point.complete(), 100);
             // All that was delivered is gone, and a DEAD row is left.
-            safe_point.learn(writers(5), now + LONGEST + ASK_EVERY);
+            safe_point.learn(writers(5), now + MAX_TRANSACTION_AGE + ASK_INTERVAL);
             assert_eq!(safe_point.complete(), complete);
         }
     }

@@ -3,11 +3,11 @@ use std::time::Duration;
 use pillarbox_core::plants;
 use tokio::time::Instant;
 
-use super::SLOW;
+use super::SLOW_FETCH;
 
 /// The interval after which a sweep begins at the very bottom of the table, unless that takes more than [its share](BOTTOM_SHARE) of the
 /// time; also the time after which a sweep ends that has left nothing for lack of room.
-const BOTTOM_EVERY: Duration = Duration::from_secs(2);
+const BOTTOM_INTERVAL: Duration = Duration::from_secs(2);
 /// Reading from the bottom takes at most this share of the time, however many rows there have to be passed over.
 const BOTTOM_SHARE: u32 = 20;
 
@@ -19,13 +19,13 @@ const BOTTOM_SHARE: u32 = 20;
 /// that are still sought pull it down, and every two seconds a sweep begins at the bottom.
 ///
 /// Where a fetch takes long, it has passed over much that is pending and cannot be read: events whose type is held back, or that
-/// other nodes hold. Then the bottom is visited only as often as its share of the time allows, and in between a look for what
+/// other nodes hold. Then the bottom is visited only as often as its share of the time allows, and in between a poll for what
 /// may be anywhere begins where the table was [complete](super::SafePoint), which is no guess.
 #[derive(Debug)]
 pub(crate) struct Sweep {
-    /// The low-water mark: at the last look, no row without a due time was pending and free at or below this `seq`.
+    /// The low-water mark: at the last poll, no row without a due time was pending and free at or below this `seq`.
     low_water: i64,
-    /// So far all had been looked at, and no transaction could add to it, when a fetch last took long.
+    /// Up to this `seq` all had been read, and no transaction could add to it, when a fetch last took long.
     complete: i64,
     /// The time at which a sweep last began at the bottom, and the length of its first fetch.
     bottom: Option<(Instant, Duration)>,
@@ -54,7 +54,7 @@ pub(crate) struct Found {
     /// The lowest and the highest `seq` of the rows without a due time.
     pub(crate) read: Option<(i64, i64)>,
     /// The lowest row that it was asked to leave out, since it is in memory.
-    pub(crate) held: Option<i64>,
+    pub(crate) excluded: Option<i64>,
     /// As many rows as it was to return: there is more.
     pub(crate) full: bool,
     /// No transaction could commit a row at or below this `seq` any more when the fetch began.
@@ -89,11 +89,11 @@ impl Sweep {
         self.current.is_some()
     }
 
-    /// Begins a sweep: at the bottom if something may be `anywhere`, as for a routine look; below `sought` if a row is sought there.
+    /// Begins a sweep: at the bottom if something may be `anywhere`, as for a routine poll; below `sought` if a row is sought there.
     pub(crate) fn begin(&mut self, sought: Option<i64>, anywhere: bool, now: Instant) {
         let at_bottom = self.bottom.is_none_or(|(at, took)| {
-            let is_cheap = took <= SLOW || now >= at + took * BOTTOM_SHARE;
-            is_cheap && (anywhere || now >= at + BOTTOM_EVERY) && !plants::is("cursor_kept_for_ever")
+            let is_cheap = took <= SLOW_FETCH || now >= at + took * BOTTOM_SHARE;
+            is_cheap && (anywhere || now >= at + BOTTOM_INTERVAL) && !plants::is("cursor_kept_for_ever")
         });
         if at_bottom {
             self.low_water = 0;
@@ -130,8 +130,8 @@ impl Sweep {
     pub(crate) fn advance(&mut self, found: Found, now: Instant) {
         let Some(mut current) = self.current.take() else { return };
         if current.cursor.is_none() {
-            current.floor = found.read.map(|(lowest, _)| lowest).into_iter().chain(found.held).min();
-            (current.complete, current.passes) = (found.complete, found.took > SLOW);
+            current.floor = found.read.map(|(lowest, _)| lowest).into_iter().chain(found.excluded).min();
+            (current.complete, current.passes) = (found.complete, found.took > SLOW_FETCH);
             if let (true, Some((_, took))) = (current.at_bottom, &mut self.bottom) {
                 *took = found.took;
             }
@@ -140,11 +140,11 @@ impl Sweep {
             current.passes = true;
             // All of it was passed over to come here.
             if let (true, Some((_, took))) = (current.at_bottom, &mut self.bottom) {
-                *took = (now - current.began).max(2 * SLOW);
+                *took = (now - current.began).max(2 * SLOW_FETCH);
             }
         }
         current.cursor = found.read.map(|(_, highest)| highest).or(current.cursor);
-        if found.full && (found.left || now < current.began + BOTTOM_EVERY) {
+        if found.full && (found.left || now < current.began + BOTTOM_INTERVAL) {
             self.current = Some(current);
             return;
         }
@@ -167,7 +167,8 @@ impl Sweep {
 mod tests {
     use super::*;
 
-    const QUICK: Found = Found { read: None, held: None, full: false, complete: 0, took: Duration::ZERO, left: false };
+    const QUICK: Found =
+        Found { read: None, excluded: None, full: false, complete: 0, took: Duration::ZERO, left: false };
     const FULL: Found = Found { full: true, ..QUICK };
 
     fn seconds(n: u64) -> Duration {
@@ -197,7 +198,7 @@ mod tests {
         let now = Instant::now();
         let mut sweep = Sweep::new();
         sweep.begin(None, false, now);
-        sweep.advance(Found { held: Some(5), ..read(11, 20) }, now);
+        sweep.advance(Found { excluded: Some(5), ..read(11, 20) }, now);
         sweep.begin(None, false, now);
         assert_eq!(sweep.above(), 4);
     }
@@ -272,7 +273,7 @@ mod tests {
         for (found, above) in [
             (slow, 15),
             (Found { read: Some((11, 20)), ..slow }, 15),
-            (Found { held: Some(3), ..slow }, 15),
+            (Found { excluded: Some(3), ..slow }, 15),
             (Found { read: Some((11, 12)), full: true, ..slow }, 12),
         ] {
             let mut sweep = Sweep::new();

@@ -6,8 +6,8 @@ use super::modes::ignored;
 use super::notation::written;
 use super::{Config, FailingHead, HOUR, Mode, RetryConfig, Unroutable};
 
-const SHORTEST: Duration = Duration::from_millis(1);
-const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+const MIN_DURATION: Duration = Duration::from_millis(1);
+const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl Config {
     /// Checks every setting.
@@ -19,7 +19,7 @@ impl Config {
         count("purge.batch", purge.batch, 10_000)?;
         duration("purge.interval", purge.interval, Duration::from_secs(1), 24 * HOUR)?;
         for (field, kept) in [("purge.done_after", purge.done_after), ("purge.dead_after", purge.dead_after)] {
-            duration(field, kept.unwrap_or_default(), Duration::ZERO, CENTURY)?;
+            duration(field, kept.unwrap_or_default(), Duration::ZERO, MAX_DURATION)?;
         }
         count("claim.batch", claim.batch, 10_000)?;
         count("settle.batch", settle.batch, 10_000)?;
@@ -30,8 +30,8 @@ impl Config {
             let problem = format!("is {} bytes", dispatch.payload_memory);
             return Err(ConfigError::new("dispatch.payload_memory", problem, "set at least 1 KiB"));
         }
-        duration("claim.max_interval", claim.max_interval, SHORTEST, HOUR)?;
-        duration("claim.min_interval", claim.min_interval, SHORTEST, claim.max_interval)?;
+        duration("claim.max_interval", claim.max_interval, MIN_DURATION, HOUR)?;
+        duration("claim.min_interval", claim.min_interval, MIN_DURATION, claim.max_interval)?;
         duration("ownership.lease", ownership.lease, Duration::from_millis(100), HOUR)?;
         let minute = Duration::from_secs(60);
         duration("ownership.standby_interval", ownership.standby_interval, Duration::from_millis(10), minute)?;
@@ -39,7 +39,7 @@ impl Config {
         duration("metrics.interval", metrics.interval, Duration::from_secs(1), HOUR)?;
         prefix("metrics.prefix", &metrics.prefix)?;
         if let Unroutable::Park(delay) = dispatch.unroutable {
-            duration("dispatch.unroutable", delay, SHORTEST, 365 * 24 * HOUR)?;
+            duration("dispatch.unroutable", delay, MIN_DURATION, 365 * 24 * HOUR)?;
         }
         for (field, after) in [
             // Zero would delete what nobody has read, or forget what may come again.
@@ -48,10 +48,10 @@ impl Config {
             ("purge.audit_after", purge.audit_after),
             ("dispatch.unroutable_dead_after", dispatch.unroutable_dead_after),
         ] {
-            duration(field, after.unwrap_or(SHORTEST), SHORTEST, CENTURY)?;
+            duration(field, after.unwrap_or(MIN_DURATION), MIN_DURATION, MAX_DURATION)?;
         }
         time_limit("dispatch.handler_timeout", dispatch.handler_timeout)?;
-        duration("dispatch.slow_after", dispatch.slow_after, SHORTEST, 24 * HOUR)?;
+        duration("dispatch.slow_after", dispatch.slow_after, MIN_DURATION, 24 * HOUR)?;
         if retry.max_attempts == 0 {
             return Err(ConfigError::new("retry.max_attempts", "is zero", "set at least 1: the first call counts"));
         }
@@ -101,7 +101,7 @@ fn duration(field: &'static str, value: Duration, min: Duration, max: Duration) 
 
 /// Checks the time limit of a call; `None`: no limit.
 pub(crate) fn time_limit(field: &'static str, limit: Option<Duration>) -> Result<(), ConfigError> {
-    let checked = duration(field, limit.unwrap_or(SHORTEST), SHORTEST, CENTURY);
+    let checked = duration(field, limit.unwrap_or(MIN_DURATION), MIN_DURATION, MAX_DURATION);
     let or_none = |wrong: ConfigError| {
         ConfigError::new(field, wrong.problem().to_owned(), format!("{}, or no limit", wrong.remedy()))
     };

@@ -37,9 +37,9 @@ impl CrashTracker {
 
     /// The rows that say this node has begun them and that are not settled yet.
     pub(crate) fn under_way(&self) -> Vec<RowId> {
-        let held: HashSet<i64> = self.in_flight.rows().into_iter().map(|row| row.seq).collect();
+        let in_memory: HashSet<i64> = self.in_flight.rows().into_iter().map(|row| row.seq).collect();
         let mut announced = self.announced.lock();
-        announced.retain(|seq, _| held.contains(seq));
+        announced.retain(|seq, _| in_memory.contains(seq));
         announced.values().cloned().collect()
     }
 

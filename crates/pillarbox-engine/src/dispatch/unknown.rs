@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 /// An event that waits for its handler goes DEAD no sooner than this after its process met the first one of its type, however
 /// old it is: a delayed event, or one of a long backlog, has as much time as a deployment takes.
-const GRACE: Duration = Duration::from_secs(3600);
+const DEPLOYMENT_GRACE: Duration = Duration::from_secs(3600);
 /// For how long an answer about the database's clock is good. Between two answers the process counts by itself.
-const CLOCK_AGE: Duration = Duration::from_secs(600);
+const MAX_CLOCK_AGE: Duration = Duration::from_secs(600);
 /// Event types that are told apart. Rows may name any number of them; those beyond count as one.
 const MAX_TYPES: usize = 256;
 
@@ -37,7 +37,7 @@ impl Unknown {
     pub(crate) async fn is_over(&self, row: &Row) -> bool {
         let Some(dead_after) = self.dead_after else { return false };
         let now = Instant::now();
-        if now.saturating_duration_since(self.met(row.event.event_type(), now)) < dead_after.min(GRACE) {
+        if now.saturating_duration_since(self.met(row.event.event_type(), now)) < dead_after.min(DEPLOYMENT_GRACE) {
             return false;
         }
         self.time(now).await.is_some_and(|time| time.since(row.created_at) >= dead_after)
@@ -53,7 +53,7 @@ impl Unknown {
         let mut clock = self.clock.lock().await;
         let elapsed = |at: Instant| now.saturating_duration_since(at);
         if let Some((time, at)) = *clock
-            && elapsed(at) < CLOCK_AGE
+            && elapsed(at) < MAX_CLOCK_AGE
         {
             return Some(time.plus(elapsed(at)));
         }

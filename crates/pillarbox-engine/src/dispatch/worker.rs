@@ -121,7 +121,7 @@ impl Worker {
     /// the right to deliver may end.
     async fn may_begin(&self, item: &Item) -> MayBegin {
         if self.operators.is_stale() {
-            Box::pin(self.operators.look_before_a_call()).await;
+            Box::pin(self.operators.poll_before_a_call()).await;
             if self.deliverer(item).lost.is_cancelled() {
                 return MayBegin::Lost;
             }

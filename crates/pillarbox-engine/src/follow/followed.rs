@@ -11,14 +11,14 @@ use tokio::time::Instant;
 use super::{DeliveredAs, EventEnd, WaitError};
 
 /// The most events that are waited for at once.
-pub(super) const MOST: usize = 100_000;
+pub(super) const MAX_FOLLOWED: usize = 100_000;
 
 /// The most events of one statement, as of [`Upkeep::states`](pillarbox_core::store::Upkeep::states).
-pub(super) const IN_ONE_STATEMENT: usize = 1000;
+pub(super) const MAX_PER_STATEMENT: usize = 1000;
 
-/// The pause between two looks for an event: a hundredth of the time for which it was waited.
-const SHORTEST: Duration = Duration::from_millis(10);
-const LONGEST: Duration = Duration::from_secs(1);
+/// The pause between two polls for an event: a hundredth of the time for which it was waited.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The state of an event, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) enum Progress {
 #[derive(Debug)]
 pub(crate) struct Followed {
     state: Mutex<State>,
-    /// Told when there is something to look for earlier than before.
+    /// Notified when there is something to poll for earlier than before.
     sooner: Notify,
     /// True if this process deletes the rows that it has delivered.
     pub(super) delete_done: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Followed {
 #[derive(Debug, Default)]
 struct State {
     entries: BTreeMap<EventId, Entry>,
-    /// The entries by the time of their next look.
+    /// The entries by the time of their next poll.
     schedule: BTreeSet<(Instant, EventId)>,
     /// The number of the latest statement.
     statement: u64,
@@ -55,12 +55,12 @@ struct Entry {
     next: Instant,
     /// The latest statement that was sent before the latest of those who wait joined.
     joined_after: u64,
-    progress: watch::Sender<Told>,
+    progress: watch::Sender<Answer>,
 }
 
 /// The state of an event, and the number of the statement that has found it.
 #[derive(Debug, Clone)]
-struct Told {
+struct Answer {
     progress: Progress,
     by: u64,
 }
@@ -80,7 +80,7 @@ pub(super) struct Waiter<'a> {
     pub(super) id: EventId,
     /// The latest statement that was sent before. It may have read the event as it stood earlier, so its answer does not count.
     joined_after: u64,
-    progress: Option<watch::Receiver<Told>>,
+    progress: Option<watch::Receiver<Answer>>,
 }
 
 impl Followed {
@@ -88,7 +88,7 @@ impl Followed {
         Self { state: Mutex::default(), sooner: Notify::new(), delete_done }
     }
 
-    /// Waits for an event; it is looked for at once.
+    /// Waits for an event; it is polled for at once.
     pub(super) fn join(&self, id: EventId) -> Result<Waiter<'_>, WaitError> {
         let now = Instant::now();
         let mut state = self.state.lock();
@@ -96,12 +96,12 @@ impl Followed {
         if *closed {
             return Err(WaitError::Stopped);
         }
-        if entries.len() >= MOST && !entries.contains_key(&id) {
+        if entries.len() >= MAX_FOLLOWED && !entries.contains_key(&id) {
             return Err(WaitError::TooMany);
         }
         let joined_after = *statement;
         let new = || {
-            let progress = watch::Sender::new(Told { progress: Progress::Unseen, by: 0 });
+            let progress = watch::Sender::new(Answer { progress: Progress::Unseen, by: 0 });
             Entry { since: now, next: now, joined_after, progress }
         };
         let entry = entries.entry(id.clone()).or_insert_with(new);
@@ -114,12 +114,12 @@ impl Followed {
         Ok(Waiter { followed: self, id, joined_after, progress })
     }
 
-    /// Waits until it is time to look, and returns what to look for: at most as many events as one statement takes, the first that are due.
+    /// Waits until it is time to poll, and returns what to poll for: at most as many events as one statement takes, the first that are due.
     pub(super) async fn due(&self) -> Asked {
         loop {
             let first = {
                 let (mut state, now) = (self.state.lock(), Instant::now());
-                let due = state.schedule.iter().take_while(|(at, _)| *at <= now).take(IN_ONE_STATEMENT);
+                let due = state.schedule.iter().take_while(|(at, _)| *at <= now).take(MAX_PER_STATEMENT);
                 let ids: Vec<EventId> = due.map(|(_, id)| id.clone()).collect();
                 if !ids.is_empty() {
                     state.statement += 1;
@@ -153,7 +153,7 @@ impl Followed {
             schedule.remove(&(entry.next, id.clone()));
             let progress = progress(found.remove(id).unwrap_or_default(), &entry.progress.borrow().progress);
             let has_ended = matches!(progress, Progress::Ended(_));
-            entry.progress.send_replace(Told { progress, by: asked.statement });
+            entry.progress.send_replace(Answer { progress, by: asked.statement });
             let joined_since = entry.joined_after >= asked.statement;
             if has_ended && !joined_since {
                 entries.remove(id);
@@ -161,7 +161,7 @@ impl Followed {
             }
             // Whoever has joined since is to be asked for at once.
             if !joined_since {
-                entry.next = now + ((now - entry.since) / 100).clamp(SHORTEST, LONGEST);
+                entry.next = now + ((now - entry.since) / 100).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
             }
             schedule.insert((entry.next, id.clone()));
         }
@@ -171,10 +171,10 @@ impl Followed {
     /// So an event that is missing in it is not known to be gone.
     pub(super) fn forget(&self) {
         for entry in self.state.lock().entries.values() {
-            entry.progress.send_if_modified(|told| {
-                let was_pending = told.progress == Progress::Pending;
+            entry.progress.send_if_modified(|answer| {
+                let was_pending = answer.progress == Progress::Pending;
                 if was_pending {
-                    told.progress = Progress::Unseen;
+                    answer.progress = Progress::Unseen;
                 }
                 was_pending
             });
@@ -199,10 +199,10 @@ impl Waiter<'_> {
     /// The end of the event.
     pub(super) async fn end(&mut self) -> Result<EventEnd, WaitError> {
         let joined_after = self.joined_after;
-        let ended = |told: &Told| matches!(told.progress, Progress::Ended(_)) && told.by > joined_after;
+        let ended = |answer: &Answer| matches!(answer.progress, Progress::Ended(_)) && answer.by > joined_after;
         let Some(receiver) = &mut self.progress else { return Err(WaitError::Stopped) };
         match receiver.wait_for(ended).await.as_deref() {
-            Ok(Told { progress: Progress::Ended(end), .. }) => Ok(end.clone()),
+            Ok(Answer { progress: Progress::Ended(end), .. }) => Ok(end.clone()),
             _ => Err(WaitError::Stopped),
         }
     }
@@ -211,8 +211,8 @@ impl Waiter<'_> {
         let Some(receiver) = &self.progress else { return Progress::Unseen };
         match &*receiver.borrow() {
             // It is in the table, and has not been asked for since.
-            Told { progress: Progress::Ended(_), by } if *by <= self.joined_after => Progress::Pending,
-            told => told.progress.clone(),
+            Answer { progress: Progress::Ended(_), by } if *by <= self.joined_after => Progress::Pending,
+            answer => answer.progress.clone(),
         }
     }
 }

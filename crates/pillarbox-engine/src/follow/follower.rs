@@ -7,12 +7,12 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::Followed;
-use super::followed::IN_ONE_STATEMENT;
+use super::followed::MAX_PER_STATEMENT;
 use crate::backoff::Backoff;
 
 /// The shortest time between two statements, unless one alone does not take all events that are due: those that are due at many moments
 /// are asked for together.
-const APART: Duration = Duration::from_millis(5);
+const MIN_STATEMENT_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Asks the table for the events that somebody in this process waits for. While nobody waits, it asks nothing and sleeps.
 #[derive(Debug)]
@@ -26,11 +26,11 @@ pub(crate) struct Follower {
 impl Follower {
     /// Runs until the outbox stops.
     pub(crate) async fn run(self) {
-        self.stop.run_until_cancelled(self.look()).await;
+        self.stop.run_until_cancelled(self.poll()).await;
         self.followed.close();
     }
 
-    async fn look(&self) {
+    async fn poll(&self) {
         let mut backoff = Backoff::default();
         let mut changes = self.store.history().changes;
         loop {
@@ -47,7 +47,7 @@ impl Follower {
                     }
                     self.followed.tell(&due, rows);
                     // At most half of the time is spent on asking, however slow the database and however many wait.
-                    let rest = if due.ids.len() < IN_ONE_STATEMENT { APART } else { Duration::ZERO };
+                    let rest = if due.ids.len() < MAX_PER_STATEMENT { MIN_STATEMENT_INTERVAL } else { Duration::ZERO };
                     sleep(began.elapsed().max(rest)).await;
                 }
                 Err(error) => {

@@ -8,11 +8,11 @@ use pillarbox_core::error::ConfigError;
 use pillarbox_core::event::EventId;
 use tokio::time::timeout;
 
-use super::followed::{MOST, Progress, Waiter};
+use super::followed::{MAX_FOLLOWED, Progress, Waiter};
 use super::{EventEnd, Followed};
 
 /// The time for which an event is waited for, unless told otherwise.
-const LIMIT: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Waits for the end of one event when it is awaited: see [`Outbox::delivered`](crate::run::Outbox::delivered).
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl IntoFuture for Wait {
 
 impl WaitAll {
     pub(crate) fn new(followed: &Arc<Followed>, ids: Vec<EventId>) -> Self {
-        Self { followed: Arc::clone(followed), ids, limit: LIMIT }
+        Self { followed: Arc::clone(followed), ids, limit: DEFAULT_TIMEOUT }
     }
 
     /// Waits for no longer than this, for all of them together. Default 30 s.
@@ -65,7 +65,7 @@ impl WaitAll {
             let remedy = "switch it off, and delete them some time later: `purge_done_after`";
             return Err(ConfigError::new("settle.delete_done", problem, remedy).into());
         }
-        if self.ids.len() > MOST {
+        if self.ids.len() > MAX_FOLLOWED {
             return Err(WaitError::TooMany);
         }
         let mut waiters =
@@ -79,7 +79,7 @@ impl WaitAll {
         };
         match timeout(self.limit, all).await {
             Ok(result) => result.map(|()| ends),
-            Err(_elapsed) => told(&waiters, self.limit),
+            Err(_elapsed) => end_or_timeout(&waiters, self.limit),
         }
     }
 }
@@ -94,7 +94,7 @@ impl IntoFuture for WaitAll {
 }
 
 /// The answer when the time is over: all ends, if the last of them has come at that moment.
-fn told(waiters: &[Waiter<'_>], limit: Duration) -> Result<Vec<EventEnd>, WaitError> {
+fn end_or_timeout(waiters: &[Waiter<'_>], limit: Duration) -> Result<Vec<EventEnd>, WaitError> {
     let (mut ends, mut left) = (Vec::with_capacity(waiters.len()), Vec::new());
     for waiter in waiters {
         match waiter.progress() {
@@ -127,7 +127,7 @@ pub enum WaitError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// Too many events are waited for in this process already.
-    #[error("this process waits for {MOST} events already, which is the most; wait for fewer at once")]
+    #[error("this process waits for {MAX_FOLLOWED} events already, which is the most; wait for fewer at once")]
     TooMany,
     /// The outbox has been shut down.
     #[error("the outbox was shut down while it waited for an event; ask for it by another one")]

@@ -53,9 +53,9 @@ impl Limiter {
 
     /// True if an event may begin.
     pub(crate) fn lets_begin(&self, now: Instant) -> bool {
-        let held = self.is_busy() || self.free_at(now).is_some();
-        self.holds_back.store(held, Relaxed);
-        !held
+        let holds_back = self.is_busy() || self.free_at(now).is_some();
+        self.holds_back.store(holds_back, Relaxed);
+        !holds_back
     }
 
     /// True if it has a rate.

@@ -28,11 +28,11 @@ pub struct Rate {
 }
 
 /// The largest number of events in a period, and of a burst.
-const MOST: u32 = 1_000_000;
-const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const MAX_EVENTS: u32 = 1_000_000;
+const MIN_PERIOD: Duration = Duration::from_millis(1);
+const MAX_PERIOD: Duration = Duration::from_secs(24 * 3600);
 /// The time by which a timer is late. Without a burst of so much, a high rate would not be reached.
-const GRAIN: Duration = Duration::from_millis(10);
+const TIMER_GRANULARITY: Duration = Duration::from_millis(10);
 
 impl Rate {
     /// `events` in each `period`: 1 to 1,000,000 in 1 ms to one day.
@@ -63,11 +63,15 @@ impl Rate {
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         for (field, number) in [("handler.rate", self.events), ("handler.rate.burst", self.burst.unwrap_or(1))] {
-            if !(1..=MOST).contains(&number) {
-                return Err(ConfigError::new(field, format!("is {number}"), format!("set a number from 1 to {MOST}")));
+            if !(1..=MAX_EVENTS).contains(&number) {
+                return Err(ConfigError::new(
+                    field,
+                    format!("is {number}"),
+                    format!("set a number from 1 to {MAX_EVENTS}"),
+                ));
             }
         }
-        if !(SHORTEST..=LONGEST).contains(&self.period) {
+        if !(MIN_PERIOD..=MAX_PERIOD).contains(&self.period) {
             let problem = format!("is {} events in {:?}", self.events, self.period);
             return Err(ConfigError::new("handler.rate", problem, "set a period from 1ms to one day"));
         }
@@ -77,8 +81,8 @@ impl Rate {
     /// The time between two events, and how far ahead of it an event may be.
     pub(super) fn interval(&self) -> (Duration, Duration) {
         let interval = (self.period / self.events.max(1)).max(Duration::from_nanos(1));
-        let grain = GRAIN.as_nanos() / interval.as_nanos();
-        let burst = self.burst.unwrap_or_else(|| u32::try_from(grain).unwrap_or(MOST)).clamp(1, MOST);
+        let grain = TIMER_GRANULARITY.as_nanos() / interval.as_nanos();
+        let burst = self.burst.unwrap_or_else(|| u32::try_from(grain).unwrap_or(MAX_EVENTS)).clamp(1, MAX_EVENTS);
         (interval, interval.saturating_mul(burst - 1))
     }
 }
@@ -141,7 +145,7 @@ mod tests {
             ("1 / 5s", Rate::new(1, 5 * second), "1/5s"),
             ("7/1m 30s", Rate::new(7, 90 * second), "7/1m 30s"),
             ("2/10ms", Rate::new(2, 10 * MILLI), "2/10ms"),
-            ("1/day", Rate::new(1, LONGEST), "1/day"),
+            ("1/day", Rate::new(1, MAX_PERIOD), "1/day"),
         ] {
             assert_eq!(text.parse(), Ok(rate), "{text}");
             assert_eq!(rate.to_string(), written);
@@ -157,14 +161,14 @@ mod tests {
         let zero = Duration::ZERO;
         for (rate, field) in [
             (Rate::per_second(0), "handler.rate"),
-            (Rate::per_second(MOST + 1), "handler.rate"),
+            (Rate::per_second(MAX_EVENTS + 1), "handler.rate"),
             (Rate::per_second(5).burst(0), "handler.rate.burst"),
             (Rate::new(1, zero), "handler.rate"),
-            (Rate::new(1, LONGEST + MILLI), "handler.rate"),
+            (Rate::new(1, MAX_PERIOD + MILLI), "handler.rate"),
         ] {
             assert_eq!(rate.check().map_err(|error| error.field()), Err(field), "{rate}");
         }
-        for rate in [Rate::per_second(1), Rate::per_minute(MOST).burst(MOST), Rate::new(1, LONGEST)] {
+        for rate in [Rate::per_second(1), Rate::per_minute(MAX_EVENTS).burst(MAX_EVENTS), Rate::new(1, MAX_PERIOD)] {
             assert_eq!(rate.check(), Ok(()), "{rate}");
         }
     }

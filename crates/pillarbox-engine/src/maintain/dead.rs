@@ -5,7 +5,7 @@ use pillarbox_core::store::{DeadEvent, DeadFilter, FIRST_PAGE, OperatorAction, R
 use crate::queue::Intake;
 
 /// Events listed by one statement.
-const PAGE: usize = OperatorAction::PAGE;
+const PAGE_SIZE: usize = OperatorAction::PAGE;
 
 /// The DEAD events, those that were given up: to list, replay and discard.
 ///
@@ -82,10 +82,10 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     pub async fn matching(&self, filter: &DeadFilter) -> Result<Vec<i64>, StoreError> {
         let (mut seqs, mut above) = (Vec::new(), FIRST_PAGE);
         loop {
-            let page = self.store.dead(filter, above, PAGE).await?;
+            let page = self.store.dead(filter, above, PAGE_SIZE).await?;
             seqs.extend(page.iter().map(|event| event.seq));
             match page.last() {
-                Some(last) if page.len() == PAGE => above = last.seq,
+                Some(last) if page.len() == PAGE_SIZE => above = last.seq,
                 _ => return Ok(seqs),
             }
         }
@@ -198,7 +198,7 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
         action: OperatorAction,
     ) -> Result<u64, StoreError> {
         let mut total = 0;
-        for seqs in self.matching(filter).await?.chunks(PAGE) {
+        for seqs in self.matching(filter).await?.chunks(PAGE_SIZE) {
             total += self.apply(action, seqs).await?;
             progress(total);
         }
@@ -276,7 +276,7 @@ mod tests {
         for action in [OperatorAction::Replay, OperatorAction::Discard] {
             let owner = Owner::new().await;
             let mut seqs = Vec::new();
-            for number in 0..=PAGE {
+            for number in 0..=PAGE_SIZE {
                 seqs.push(owner.dead(&number.to_string()).await);
             }
             let dead = DeadEvents::of(&owner.0);

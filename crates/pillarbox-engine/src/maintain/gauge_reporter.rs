@@ -15,11 +15,11 @@ use crate::observe::{Role, Telemetry};
 use crate::queue::Intake;
 
 /// The time for which a node that becomes active only delivers: to count a large backlog costs as much as to find its start.
-const DELIVER_FIRST: Duration = Duration::from_secs(2);
+const INITIAL_DELAY: Duration = Duration::from_secs(2);
 /// So many times the interval lie between two readings while nothing is due.
-const QUIET: u32 = 2;
+const IDLE_INTERVAL_FACTOR: u32 = 2;
 /// Reading the table takes at most this share of the time in the long run, however many rows are pending.
-const SHARE: u32 = 50;
+const PAUSE_FACTOR: u32 = 50;
 
 /// Keeps the gauges, for as long as this process delivers.
 ///
@@ -41,11 +41,11 @@ impl GaugeReporter {
     pub(crate) async fn run(self, mut role: watch::Receiver<Role>) {
         loop {
             let now = role.borrow_and_update().clone();
-            let told = async { role.changed().await.is_ok() };
+            let changed = async { role.changed().await.is_ok() };
             let goes_on = match now {
                 Role::Active { node } => {
                     tokio::select! {
-                        goes_on = told => goes_on,
+                        goes_on = changed => goes_on,
                         never = self.survey(&node) => never,
                     }
                 }
@@ -55,7 +55,7 @@ impl GaugeReporter {
                     self.limits.inactive();
                     return;
                 }
-                Role::Joining | Role::Standby { .. } | Role::Writing => told.await,
+                Role::Joining | Role::Standby { .. } | Role::Writing => changed.await,
             };
             self.telemetry.meters.inactive();
             self.limits.inactive();
@@ -85,12 +85,12 @@ impl GaugeReporter {
 
     async fn read_again_and_again(&self, node: &NodeId, read_at: &Mutex<Instant>) -> bool {
         let (mut failing_since, mut in_trouble) = (None, 0_u32);
-        sleep(DELIVER_FIRST.min(self.interval)).await;
+        sleep(INITIAL_DELAY.min(self.interval)).await;
         loop {
             let began = Instant::now();
             let answer = self.read(node).await;
             let took = began.elapsed();
-            let is_in_trouble = answer.is_err() || took.saturating_mul(SHARE) > self.interval;
+            let is_in_trouble = answer.is_err() || took.saturating_mul(PAUSE_FACTOR) > self.interval;
             in_trouble = if is_in_trouble { in_trouble.saturating_add(1) } else { 0 };
             let mut interval = self.interval;
             match answer {
@@ -99,7 +99,7 @@ impl GaugeReporter {
                     if let Some(since) = failing_since.take() {
                         tracing::info!(failed_for = ?began.duration_since(since), "the backlog can be read again");
                     }
-                    interval *= if is_quiet { QUIET } else { 1 };
+                    interval *= if is_quiet { IDLE_INTERVAL_FACTOR } else { 1 };
                 }
                 Err(error) => {
                     self.telemetry.meters.backlog_failed.increment(1);
@@ -146,7 +146,7 @@ impl GaugeReporter {
 /// The pause after a reading that took so long, the last one of so many in a row that have failed or taken long. It may have met a lock that is
 /// gone now, so the table is soon read again, and then less and less often.
 fn pause(interval: Duration, took: Duration, in_trouble: u32) -> Duration {
-    let rare = interval.max(took.saturating_mul(SHARE));
+    let rare = interval.max(took.saturating_mul(PAUSE_FACTOR));
     rare.min(interval.saturating_mul(2_u32.saturating_pow(in_trouble)))
 }
 

@@ -7,8 +7,8 @@ use pillarbox_core::store::{
 
 use crate::queue::Intake;
 
-/// The pending rows of a key that are looked at for one that is paused.
-const OLDEST: usize = 100;
+/// The pending rows of a key that are searched for one that is paused.
+const MAX_ROWS_OF_KEY: usize = 100;
 
 /// The event types and handlers that are paused for the whole fleet: no call of theirs begins on any node.
 ///
@@ -122,7 +122,7 @@ impl<'a, S: Upkeep + ?Sized> Pauses<'a, S> {
         }
         let mut filter = PendingFilter::new();
         filter.attributes.key = Some(key.clone());
-        let pending = self.store.pending(&filter, FIRST_PAGE, OLDEST).await?;
+        let pending = self.store.pending(&filter, FIRST_PAGE, MAX_ROWS_OF_KEY).await?;
         let mut before = pending.iter().filter(|event| event.seq < record.seq && event.handler == record.handler);
         let is_paused = |event_type: &str, handler| pauses.iter().any(|pause| pause.holds(event_type, handler));
         Ok(before.find(|event| is_paused(&event.event_type, event.handler.as_deref())).map(|event| event.seq))
@@ -162,7 +162,7 @@ impl<'a, S: Upkeep + ?Sized> Pauses<'a, S> {
                 "pause.{kind}: {most} types and handlers are paused, and no more can be; resume some (`pillarbox pauses` lists them)"
             ));
         }
-        self.told();
+        self.notify();
         Ok(change)
     }
 
@@ -188,11 +188,11 @@ impl<'a, S: Upkeep + ?Sized> Pauses<'a, S> {
     /// The database's.
     pub async fn resume(&self, kind: PauseKind, name: &str) -> Result<bool, StoreError> {
         let was_paused = self.store.resume(kind, name).await?;
-        self.told();
+        self.notify();
         Ok(was_paused)
     }
 
-    fn told(&self) {
+    fn notify(&self) {
         if let Some(intake) = self.intake {
             intake.intervened.notify_one();
         }

@@ -5,7 +5,7 @@ use pillarbox_core::store::{FIRST_PAGE, OperatorAction, PendingEvent, PendingFil
 use crate::queue::Intake;
 
 /// The most events on a page.
-const MOST_LISTED: usize = 10_000;
+const MAX_PAGE_SIZE: usize = 10_000;
 /// The states of events that wait for a time.
 const WAITING: [PendingState; 2] = [PendingState::Delayed, PendingState::Retrying];
 
@@ -64,7 +64,7 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
         after: Option<i64>,
         limit: usize,
     ) -> Result<Vec<PendingEvent>, StoreError> {
-        self.store.pending(filter, after.unwrap_or(FIRST_PAGE), limit.min(MOST_LISTED)).await
+        self.store.pending(filter, after.unwrap_or(FIRST_PAGE), limit.min(MAX_PAGE_SIZE)).await
     }
 
     /// Counts the events that match, each once for every handler that it waits for. It reads all pending rows.
@@ -86,7 +86,7 @@ impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
         let mut left = self.store.count_pending(filter).await?;
         while left > 0 {
             // Each page reads all rows that wait for a time, so pages are large.
-            let limit = MOST_LISTED.min(usize::try_from(left).unwrap_or(MOST_LISTED));
+            let limit = MAX_PAGE_SIZE.min(usize::try_from(left).unwrap_or(MAX_PAGE_SIZE));
             let page = self.store.pending(filter, above, limit).await?;
             let Some(last) = page.last() else { break };
             above = last.seq;

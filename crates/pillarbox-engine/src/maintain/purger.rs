@@ -13,16 +13,16 @@ use crate::observe::Counters;
 
 /// The time after which a node that has just begun looks for the first time: late enough not to slow its start, early enough
 /// for a process that is restarted often.
-const FIRST_AFTER: Duration = Duration::from_secs(60);
+const INITIAL_DELAY: Duration = Duration::from_secs(60);
 
 /// A step that takes longer is made smaller: large rows on a slow disk would take it beyond the limit of a call, again and again.
-const SLOW: Duration = Duration::from_secs(5);
+const MAX_STEP_TIME: Duration = Duration::from_secs(5);
 /// After a step that is quicker, the next one may be larger again.
-const QUICK: Duration = Duration::from_secs(1);
+const MAX_TIME_TO_GROW: Duration = Duration::from_secs(1);
 /// The time between two lines of the log about a purge that goes on failing.
-const TOLD_AGAIN: Duration = Duration::from_secs(3600);
+const LOG_INTERVAL: Duration = Duration::from_secs(3600);
 /// After so many failures in a row, each with a smaller step, the size is not what ails the database.
-const SMALLER_STEPS: u32 = 2;
+const MAX_SMALLER_STEPS: u32 = 2;
 
 /// Deletes all rows that `step` and those after it find, each step in a transaction of its own. Calls `progress` after each with
 /// the number of rows deleted so far, and returns it at the end. Steps are smaller where they take long.
@@ -42,9 +42,9 @@ pub async fn purge<S: Upkeep + ?Sized>(
         step.limit = next_limit(before, most, took);
         let purged = match purged {
             // It has run out of time, and a smaller one may not.
-            Err(_) if step.limit < before && failed < SMALLER_STEPS => {
+            Err(_) if step.limit < before && failed < MAX_SMALLER_STEPS => {
                 failed += 1;
-                tokio::time::sleep(SLOW).await;
+                tokio::time::sleep(MAX_STEP_TIME).await;
                 continue;
             }
             purged => purged?,
@@ -63,9 +63,9 @@ pub async fn purge<S: Upkeep + ?Sized>(
 
 /// The rows of the step after one of `limit` that took so long, and failed or not.
 fn next_limit(limit: usize, most: usize, took: Duration) -> usize {
-    if took > SLOW {
+    if took > MAX_STEP_TIME {
         (limit / 2).max(1)
-    } else if took < QUICK {
+    } else if took < MAX_TIME_TO_GROW {
         limit.saturating_mul(2).min(most)
     } else {
         limit
@@ -104,7 +104,7 @@ impl Purger {
 
     async fn purge_for_ever(&self) {
         let mut backoff = Backoff::default();
-        let mut wait = jittered(FIRST_AFTER.min(self.interval), &*self.random);
+        let mut wait = jittered(INITIAL_DELAY.min(self.interval), &*self.random);
         let [mut events, mut inbox, mut audit] = <[Failing; 3]>::default();
         loop {
             tokio::time::sleep(wait).await;
@@ -182,7 +182,7 @@ impl Purger {
 /// Failures in a row of one kind of purge.
 #[derive(Debug, Default)]
 struct Failing {
-    /// When the first one was, and when the log last told of them.
+    /// When the first one was, and when they were last logged.
     since: Option<(Instant, Instant)>,
 }
 
@@ -210,9 +210,9 @@ impl Failing {
                 self.since = None;
                 News::Ends(failed_for)
             }
-            (Some((_, told)), true) if now.duration_since(*told) < TOLD_AGAIN => News::None,
-            (Some((first, told)), true) => {
-                *told = now;
+            (Some((_, logged)), true) if now.duration_since(*logged) < LOG_INTERVAL => News::None,
+            (Some((first, logged)), true) => {
+                *logged = now;
                 News::GoesOn(now.duration_since(*first))
             }
         }

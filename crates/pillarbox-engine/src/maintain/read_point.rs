@@ -9,18 +9,18 @@ use crate::backoff::{Backoff, jittered};
 use crate::observe::Counters;
 
 /// The interval while this node settles events. Readers pass over what was settled since.
-const EVERY: Duration = Duration::from_secs(2);
-/// The interval where each fetch begins at the point, if [many](MANY) events were settled.
-const SOON: Duration = Duration::from_millis(250);
+const INTERVAL: Duration = Duration::from_secs(2);
+/// The interval where each fetch begins at the point, if [many](BUSY_EVENTS) events were settled.
+const BUSY_INTERVAL: Duration = Duration::from_millis(250);
 /// The number of settled events that is worth raising it sooner.
-const MANY: u64 = 5_000;
+const BUSY_EVENTS: u64 = 5_000;
 /// The interval while this node settles none: other nodes may, and what they settled last they had no time to raise it for.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The pause after a call is so many times as long as the call, so that raising takes at most a tenth of the time.
-const SHARE: u32 = 10;
+const PAUSE_FACTOR: u32 = 10;
 /// The longest pause after a call. Readers pass over what was settled for as long, so that a longer one would slow them down.
-const LONGEST: Duration = Duration::from_secs(20);
+const MAX_PAUSE: Duration = Duration::from_secs(20);
 
 /// Raises the table's read point, for as long as this node delivers.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl ReadPointKeeper {
         let mut wait = Duration::ZERO;
         loop {
             tokio::time::sleep(wait).await;
-            wait = jittered(if self.begins_each_fetch { SOON } else { EVERY }, &*self.random);
+            wait = jittered(if self.begins_each_fetch { BUSY_INTERVAL } else { INTERVAL }, &*self.random);
             let now = self.counters.settled();
             let settled_since = settled.map(|before| now.saturating_sub(before));
             if !is_due(self.begins_each_fetch, settled_since, raised.elapsed()) {
@@ -51,7 +51,7 @@ impl ReadPointKeeper {
             match self.store.raise_read_point().await {
                 Ok(_) => {
                     failing.end();
-                    wait = wait.max((began.elapsed() * SHARE).min(LONGEST));
+                    wait = wait.max((began.elapsed() * PAUSE_FACTOR).min(MAX_PAUSE));
                     // One call more after the last event: what a transaction kept back may be complete then.
                     (settled, raised) = (Some(now), Instant::now());
                 }
@@ -70,8 +70,8 @@ impl ReadPointKeeper {
 fn is_due(begins_each_fetch: bool, settled: Option<u64>, passed: Duration) -> bool {
     match settled {
         None => true,
-        Some(0) => passed >= IDLE,
-        Some(settled) => !begins_each_fetch || settled >= MANY || passed >= EVERY,
+        Some(0) => passed >= IDLE_INTERVAL,
+        Some(settled) => !begins_each_fetch || settled >= BUSY_EVENTS || passed >= INTERVAL,
     }
 }
 
@@ -83,13 +83,13 @@ mod tests {
     fn it_is_raised_at_first_while_events_are_settled_and_seldom_otherwise() {
         let table = [
             (false, None, Duration::ZERO, true),
-            (false, Some(1), EVERY, true),
-            (false, Some(0), EVERY, false),
-            (false, Some(0), IDLE, true),
-            (true, Some(MANY - 1), SOON, false),
-            (true, Some(MANY), SOON, true),
-            (true, Some(1), EVERY, true),
-            (true, Some(0), EVERY, false),
+            (false, Some(1), INTERVAL, true),
+            (false, Some(0), INTERVAL, false),
+            (false, Some(0), IDLE_INTERVAL, true),
+            (true, Some(BUSY_EVENTS - 1), BUSY_INTERVAL, false),
+            (true, Some(BUSY_EVENTS), BUSY_INTERVAL, true),
+            (true, Some(1), INTERVAL, true),
+            (true, Some(0), INTERVAL, false),
         ];
         for (begins_each_fetch, settled, passed, expected) in table {
             let found = is_due(begins_each_fetch, settled, passed);

@@ -41,7 +41,7 @@ pub const SECONDS: [f64; 21] = [
     120.0, 300.0,
 ];
 
-/// Of numbers of rows and messages. Zero is a bound of its own: the answer to most looks of an idle outbox.
+/// Of numbers of rows and messages. Zero is a bound of its own: the answer to most polls of an idle outbox.
 pub const ROWS: [f64; 11] = [0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 2000.0, 5000.0, 10_000.0];
 
 /// The histograms of rows and messages, by the ends of their names; all others are of durations.

@@ -7,13 +7,13 @@ use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::Row;
 use tokio::time::{Instant, sleep};
 
-/// Slow calls that one look logs by name; the others of that look are counted.
+/// Slow calls that one check logs by name; the others of that check are counted.
 const MAX_NAMED: usize = 10;
 
 /// The calls of handlers that are running, so that one that hangs can be seen.
 ///
 /// Each worker writes into a slot of its own, which costs no more than an uncontended lock. The time of a call is taken only
-/// once it has to be waited for, or when somebody looks.
+/// once it has to be waited for, or when somebody asks.
 #[derive(Debug)]
 pub(crate) struct Calls {
     /// A call that runs longer counts as slow.
@@ -121,11 +121,11 @@ impl Calls {
     pub(crate) async fn watch(&self) {
         loop {
             sleep((self.slow_after / 10).clamp(Duration::from_millis(10), Duration::from_secs(5))).await;
-            self.look();
+            self.log_slow();
         }
     }
 
-    fn look(&self) {
+    fn log_slow(&self) {
         let (now, mut slow) = (Instant::now(), Vec::new());
         for slot in self.slots() {
             let Some(call) = &mut *slot.lock() else { continue };

@@ -10,14 +10,14 @@ use super::loops::{LoopHealth, Phase, State};
 use crate::observe::Role;
 
 /// The shortest time after which a task counts as stuck, however short the lease is.
-const SHORTEST_PATIENCE: Duration = Duration::from_secs(5);
+const MIN_STUCK_AFTER: Duration = Duration::from_secs(5);
 
 /// The time by which a wait for the database may be longer. Stores end each call by themselves within half of it, so one that lasts longer is
 /// not the database's fault.
-const LONGEST_CALL: Duration = CALL_LIMIT.saturating_mul(2);
+const MAX_CALL_TIME: Duration = CALL_LIMIT.saturating_mul(2);
 
 /// A call that runs for less is not displayed.
-const WORTH_TELLING: Duration = Duration::from_secs(1);
+const MIN_CALL_SHOWN: Duration = Duration::from_secs(1);
 
 /// The health of an outbox, by the progress of its own tasks. Asking for it costs no query and never waits.
 ///
@@ -111,17 +111,17 @@ impl Health {
 
     /// Reads the loops at `now`.
     pub(crate) fn read(loops: &Loops, busy: Busy, role: Role, stopping: bool, lease: Duration, now: Instant) -> Self {
-        let Loops { join, look, settle, lease: renewal, share, notice } = loops;
+        let Loops { join, poll, settle, lease: renewal, share, notice } = loops;
         let states = [
             (join, Problem::CannotJoin),
-            (look, Problem::CannotRead),
+            (poll, Problem::CannotRead),
             (settle, Problem::CannotSettle),
             (renewal, Problem::CannotRenew),
             (share, Problem::CannotShare),
             (notice, Problem::CannotReadPauses),
         ];
         let states = states.map(|(each, problem)| (LoopHealth::state(each), problem));
-        let [_, (look, _), (settle, _), (renewal, _), ..] = &states;
+        let [_, (poll, _), (settle, _), (renewal, _), ..] = &states;
         let errors = states.iter().filter_map(|(state, _)| state.error.as_ref());
         let last_error = errors.max_by_key(|(at, _)| *at).map(|(_, error)| (**error).to_owned());
         let own = match role {
@@ -131,7 +131,7 @@ impl Health {
             Role::Standby { .. } | Role::Active { .. } | Role::Writing => None,
         };
         let failing = states.iter().filter(|(state, _)| state.error.is_some()).map(|(_, problem)| *problem);
-        let patience = lease.max(SHORTEST_PATIENCE);
+        let patience = lease.max(MIN_STUCK_AFTER);
         let stuck = states.iter().any(|(state, _)| state.is_stuck(now, patience)).then_some(Problem::Stuck);
         let unanswered =
             states.iter().any(|(state, _)| state.is_unanswered(now, patience)).then_some(Problem::Unanswered);
@@ -140,7 +140,7 @@ impl Health {
         Self {
             problems: own.into_iter().chain(failing).chain(stalled).chain(unanswered).chain(stuck).collect(),
             last_error,
-            last_look: look.answered.map(ago),
+            last_look: poll.answered.map(ago),
             last_renewal: renewal.answered.map(ago),
             oldest_verdict: settle.wanted.map(ago),
             busy_workers: busy.workers,
@@ -155,7 +155,7 @@ impl State {
     fn is_stuck(&self, now: Instant, patience: Duration) -> bool {
         match self.phase {
             Phase::Resting => false,
-            Phase::Asking(since) => now.saturating_duration_since(since) > patience + LONGEST_CALL,
+            Phase::Asking(since) => now.saturating_duration_since(since) > patience + MAX_CALL_TIME,
             Phase::Sleeping(latest) => now.saturating_duration_since(latest) > patience,
         }
     }
@@ -177,7 +177,7 @@ impl fmt::Display for Health {
         if let Some(time) = self.oldest_verdict {
             write!(f, "; recording verdicts for {time:.1?}")?;
         }
-        if let Some(age) = self.oldest_call.filter(|age| *age >= WORTH_TELLING) {
+        if let Some(age) = self.oldest_call.filter(|age| *age >= MIN_CALL_SHOWN) {
             write!(f, "; {} busy workers, the oldest call for {age:.1?}", self.busy_workers)?;
         }
         if self.abandoned_calls > 0 {
@@ -240,7 +240,7 @@ mod tests {
         let loops = Loops::default();
         let hour = Duration::from_secs(3600);
         let asking = loops.settle.ask(std::future::pending::<Result<(), StoreError>>());
-        let sleeping = loops.look.until(Instant::now() + hour, std::future::pending::<()>());
+        let sleeping = loops.poll.until(Instant::now() + hour, std::future::pending::<()>());
         tokio::pin!(asking, sleeping);
         let both = async { tokio::join!(asking, sleeping) };
         tokio::pin!(both);
@@ -252,7 +252,7 @@ mod tests {
         let now = health(&loops, Role::Writing);
         assert_eq!(now.problems, [Problem::Unanswered], "{now}");
         assert!(now.is_alive() && !now.is_ready(), "a restart makes no database answer: {now}");
-        wait(LONGEST_CALL).await;
+        wait(MAX_CALL_TIME).await;
         let now = health(&loops, Role::Writing);
         assert_eq!(now.problems, [Problem::Unanswered, Problem::Stuck], "{now}");
         assert!(!now.is_alive());
@@ -286,7 +286,7 @@ mod tests {
         };
         assert!(fails(&loops.join, "connection refused").await.contains("connection refused"));
         assert!(fails(&loops.lease, "password").await.contains("password"));
-        assert!(fails(&loops.look, "too many").await.contains("too many"));
+        assert!(fails(&loops.poll, "too many").await.contains("too many"));
         assert!(fails(&loops.join, "password").await.contains("password"));
     }
 
@@ -295,7 +295,7 @@ mod tests {
         let loops = Loops::default();
         loops.lease.begin(Instant::now());
         let refused = StoreError::new(StoreErrorKind::Unavailable, "fetch", "password authentication failed");
-        let failed: Result<(), StoreError> = loops.look.ask(async { Err(refused) }).await;
+        let failed: Result<(), StoreError> = loops.poll.ask(async { Err(refused) }).await;
         assert!(failed.is_err());
         tokio::time::sleep(Duration::from_millis(1500)).await;
         let health = health(&loops, Role::Joining);

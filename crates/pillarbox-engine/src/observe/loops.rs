@@ -6,15 +6,15 @@ use pillarbox_core::lock::Mutex;
 use tokio::time::Instant;
 
 /// The characters of an error that are kept.
-const REASON: usize = 500;
+const MAX_REASON_CHARACTERS: usize = 500;
 
 /// The state of the engine's loops, as far as the health of an outbox depends on it.
 #[derive(Debug, Default)]
 pub(crate) struct Loops {
     /// Joining, and waiting for the right to deliver.
     pub(crate) join: LoopHealth,
-    /// Looking at the table.
-    pub(crate) look: LoopHealth,
+    /// Polling the table.
+    pub(crate) poll: LoopHealth,
     /// Recording verdicts.
     pub(crate) settle: LoopHealth,
     /// Renewing the lease.
@@ -121,7 +121,8 @@ impl LoopHealth {
         let answer = call.await;
         let mut state = self.lock();
         if let Err(error) = &answer {
-            state.error = Some((Instant::now(), error.reason().chars().take(REASON).collect::<String>().into()));
+            state.error =
+                Some((Instant::now(), error.reason().chars().take(MAX_REASON_CHARACTERS).collect::<String>().into()));
         }
         drop(state);
         answer
@@ -174,7 +175,7 @@ mod tests {
             };
             let failure: Result<(), StoreError> = health.ask(late).await;
             assert!(failure.is_err() && health.state().answered.is_none());
-            assert_eq!(health.state().error.map(|(_, error)| error.chars().count()), Some(REASON));
+            assert_eq!(health.state().error.map(|(_, error)| error.chars().count()), Some(MAX_REASON_CHARACTERS));
         }
         assert_eq!(health.state().wanted, Some(began), "since the first try");
         let answer: Result<(), StoreError> = health.ask(async { Ok(()) }).await;

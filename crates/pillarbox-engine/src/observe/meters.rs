@@ -17,7 +17,7 @@ use super::latencies::Latencies;
 use super::paused::PausedGauges;
 
 /// A handler call shorter than this is quick: to measure each of them would cost a noticeable part of what is measured.
-const QUICK: Duration = Duration::from_micros(50);
+const QUICK_CALL: Duration = Duration::from_micros(50);
 /// The label of a handler without a name, as most are.
 const UNNAMED: &str = "";
 
@@ -175,7 +175,7 @@ impl Meters {
                 if is_from_table { self.stamp.now().since(row.created_at) } else { ended.duration_since(since) };
             self.latencies.record(latency);
         }
-        self.quick.store(took < QUICK, Ordering::Relaxed);
+        self.quick.store(took < QUICK_CALL, Ordering::Relaxed);
         self.handler(first).record(took);
         answer
     }

@@ -45,13 +45,13 @@
 //!   seen + lease           by the watcher's monotonic clock           the watcher clears it away, unless it has renewed
 //! ```
 //!
-//! Nor need they believe a clock that jumps forward, which would end the leases of the living. Each look at the nodes tells a process
+//! Nor need they believe a clock that jumps forward, which would end the leases of the living. Each poll of the nodes tells a process
 //! how far the database's clock may have come by its next one; what the clock shows beyond that ends no lease, until every living
 //! node has had a lease's time to renew ([`LeaseClock`]). A renewal succeeds as long as the node's row is there, since whoever takes over
 //! deletes it first:
 //!
 //! ```text
-//!   sent                ≤  renewed, and each look at the nodes since  what each counts from
+//!   sent                ≤  renewed, and each poll of the nodes since  what each counts from
 //!   sent + lease − margin      by the node's monotonic clock          the node stops
 //!   renewed + lease − margin/2 by the monotonic clock of each other   the others may take over, if the database's clock agrees
 //! ```
@@ -111,7 +111,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | a process dies | Its lease ends; the next node to look clears it away. What it may have been delivering is suspected of having killed it. |
+//! | a process dies | Its lease ends; the next node to poll clears it away. What it may have been delivering is suspected of having killed it. |
 //! | a process stands still past its lease, or is cut off | As above for the others. By itself it stops by its own clock, or when it wakes; what it then brings is refused, and it joins anew. |
 //! | a renewal or its answer is lost | It is sent again. The lease counts from the last one that was confirmed. |
 //! | the database is away | Every node stops by its deadline, and joins anew afterwards. A verdict that could not be recorded is an event that is delivered again. |

@@ -13,14 +13,14 @@ use crate::backoff::{Backoff, jittered};
 use crate::observe::Telemetry;
 use crate::poll_schedule::PollSchedule;
 
-/// The time between two looks for rows of nodes long gone: a transaction may commit rows for a node that has left meanwhile.
-const THOROUGH_EVERY: Duration = Duration::from_secs(10);
-/// A thorough look takes at most this share of the time, however many rows are pending.
+/// The time between two searches for rows of nodes long gone: a transaction may commit rows for a node that has left meanwhile.
+const THOROUGH_INTERVAL: Duration = Duration::from_secs(10);
+/// A thorough search takes at most this share of the time, however many rows are pending.
 const THOROUGH_SHARE: u32 = 50;
-/// Shortest distance between two looks, should a node die that nobody can clear away.
-const SHORTEST: Duration = Duration::from_millis(100);
-/// The time between two looks for nodes that have left, while there is work: the rows that they gave back are to be had at once.
-const SEE_WHO_LEFT: Duration = Duration::from_millis(900);
+/// Shortest interval between two searches, should a node die that nobody can clear away.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
+/// The time between two polls for nodes that have left, while there is work: the rows that they gave back are to be had at once.
+const NODES_POLL_INTERVAL: Duration = Duration::from_millis(900);
 
 /// Clears away the nodes that die beside this one, as soon as their lease has ended, and frees what they held.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Reaper {
     pub(crate) async fn run(self) {
         let mut backoff = Backoff::default();
         let mut neighbours = Neighbours::default();
-        // A term begins with a thorough look: rows may be left of nodes that died while no other was running.
+        // A term begins with a thorough search: rows may be left of nodes that died while no other was running.
         let mut thorough_at = Instant::now();
         loop {
             let began = Instant::now();
@@ -54,10 +54,10 @@ impl Reaper {
                     }
                     if thorough {
                         let busy = began.elapsed() * THOROUGH_SHARE;
-                        thorough_at = Instant::now() + jittered(THOROUGH_EVERY.max(busy), &*self.random);
+                        thorough_at = Instant::now() + jittered(THOROUGH_INTERVAL.max(busy), &*self.random);
                     }
                     self.tell(&found);
-                    let expiry = found.next_expiry.unwrap_or(self.lease).min(self.lease).max(SHORTEST);
+                    let expiry = found.next_expiry.unwrap_or(self.lease).min(self.lease).max(MIN_INTERVAL);
                     (Instant::now() + expiry).min(thorough_at)
                 }
                 Err(error) => {
@@ -91,16 +91,16 @@ struct Neighbours {
 
 impl Neighbours {
     /// Waits `until` then, or while there is work until a neighbour is gone. What that one held and did not deliver is
-    /// free, maybe below where the next look would begin, so the cold path is woken.
+    /// free, maybe below where the next poll would begin, so the cold path is woken.
     async fn one_left(&mut self, reaper: &Reaper, until: Instant) -> bool {
         loop {
-            let tick = Instant::now() + jittered(SEE_WHO_LEFT, &*reaper.random);
+            let tick = Instant::now() + jittered(NODES_POLL_INTERVAL, &*reaper.random);
             tokio::time::sleep_until(tick.min(until)).await;
             if tick >= until {
                 return false;
             }
             let counters = reaper.telemetry.counters.snapshot();
-            // A failure shows elsewhere; this only looks sooner than the interval would.
+            // A failure shows elsewhere; this only notices sooner than the interval would.
             if self.work.is_recent(counters.hot + counters.cold)
                 && let Ok(nodes) = reaper.store.nodes().await
             {

@@ -14,20 +14,20 @@ use crate::backoff::{Backoff, jittered};
 use crate::observe::Telemetry;
 use crate::queue::{InFlight, KeyedQueue};
 
-/// The time between two looks at the nodes and the free partitions: a node that leaves is replaced within a second.
-const LOOK_EVERY: Duration = Duration::from_millis(900);
+/// The time between two polls of the nodes and the free partitions: a node that leaves is replaced within a second.
+const POLL_INTERVAL: Duration = Duration::from_millis(900);
 /// The same on a node that has had nothing to do for a while.
-const LOOK_EVERY_IDLE: Duration = Duration::from_millis(1600);
+const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(1600);
 /// The same if there is no other node: whoever comes waits for its share that long, and this one delivers meanwhile.
-const LOOK_EVERY_ALONE: Duration = Duration::from_secs(5);
+const ALONE_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The same right after partitions came or went, and then twice as long each time: nodes that start together find each other.
-const LOOK_SOON: Duration = Duration::from_millis(100);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The time between two checks that the running events of partitions to be given away have ended, at first.
-const ENDED_YET: Duration = Duration::from_millis(5);
+const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// The same after a while.
-const ENDED_YET_SLOWLY: Duration = Duration::from_millis(100);
+const MAX_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// For how long partitions that can be given wait for others that almost can, so that they go together.
-const GATHER: Duration = Duration::from_millis(100);
+const GATHER_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Takes this node's share of the partitions, and gives away what is beyond it.
 ///
@@ -53,7 +53,7 @@ impl Rebalancer {
         let mut work = Work::default();
         let mut surplus = Surplus::default();
         let mut give = Epochs::none();
-        let mut soon = LOOK_SOON;
+        let mut soon = MIN_POLL_INTERVAL;
         loop {
             let health = &self.telemetry.loops.share;
             match health.ask(self.store.share(&self.node, &give)).await {
@@ -64,15 +64,16 @@ impl Rebalancer {
                     let (before, _) = self.queue.assignment();
                     surplus.set(self.deliver_share(&holding).await, Instant::now());
                     let (after, _) = self.queue.assignment();
-                    soon = if before == after { (soon * 2).min(LOOK_EVERY_ALONE) } else { LOOK_SOON };
+                    soon = if before == after { (soon * 2).min(ALONE_POLL_INTERVAL) } else { MIN_POLL_INTERVAL };
                     let every = match (work.is_recent(self.telemetry.counters.snapshot().cold), holding.next_expiry) {
-                        (true, _) => LOOK_EVERY,
-                        (false, Some(_)) => LOOK_EVERY_IDLE,
-                        (false, None) => LOOK_EVERY_ALONE,
+                        (true, _) => POLL_INTERVAL,
+                        (false, Some(_)) => IDLE_POLL_INTERVAL,
+                        (false, None) => ALONE_POLL_INTERVAL,
                     };
-                    let look = jittered(every.min(soon), &*self.random);
-                    let look = holding.next_expiry.map_or(look, |expiry| look.min(expiry + ENDED_YET));
-                    let latest = Instant::now() + look;
+                    let interval = jittered(every.min(soon), &*self.random);
+                    let interval =
+                        holding.next_expiry.map_or(interval, |expiry| interval.min(expiry + MIN_CHECK_INTERVAL));
+                    let latest = Instant::now() + interval;
                     give = holding.epochs.of(health.until(latest, self.given_by(latest, &mut surplus)).await);
                 }
                 Ok(Share::Lost) => return self.lost.cancel(),
@@ -105,11 +106,11 @@ impl Rebalancer {
     /// Waits until part of the surplus can be given, `latest` at the latest; returns that part. Handlers that run for too long
     /// are told to stop.
     async fn given_by(&self, latest: Instant, surplus: &mut Surplus) -> Partitions {
-        let gathered = Instant::now() + GATHER;
-        let (mut look, mut pause) = (Instant::now(), ENDED_YET);
+        let gathered = Instant::now() + GATHER_TIMEOUT;
+        let (mut next_check, mut pause) = (Instant::now(), MIN_CHECK_INTERVAL);
         loop {
             let now = Instant::now();
-            self.tell(surplus.overdue(now, self.patience));
+            self.request_stop(surplus.overdue(now, self.patience));
             let busy = if surplus.is_empty() || plants::is("partition_given_while_its_handler_runs") {
                 Partitions::NONE
             } else {
@@ -121,18 +122,18 @@ impl Rebalancer {
                 return idle;
             }
             if !surplus.is_empty() {
-                look = (look + pause).min(latest);
-                pause = (pause * 2).min(ENDED_YET_SLOWLY);
+                next_check = (next_check + pause).min(latest);
+                pause = (pause * 2).min(MAX_CHECK_INTERVAL);
             } else {
-                look = latest;
+                next_check = latest;
             }
-            sleep_until(look).await;
+            sleep_until(next_check).await;
         }
     }
 
     /// Tells the handlers of these partitions to stop.
-    fn tell(&self, partitions: Partitions) {
-        if !partitions.is_empty() && self.queue.tell(partitions) > 0 {
+    fn request_stop(&self, partitions: Partitions) {
+        if !partitions.is_empty() && self.queue.request_stop(partitions) > 0 {
             tracing::warn!(
                 node = %self.node,
                 ?partitions,
@@ -167,13 +168,14 @@ impl Surplus {
         }
     }
 
-    /// Those whose handlers are to be told now. Each is returned once.
+    /// Those whose handlers are to be told to stop now. Each is returned once.
     fn overdue(&mut self, now: Instant, patience: Duration) -> Partitions {
-        let overdue = self.since.iter_mut().filter(|(_, (since, told))| !told && now >= *since + patience);
-        let told = |(partition, (_, told)): (&u8, &mut (Instant, bool))| {
-            *told = true;
+        let overdue =
+            self.since.iter_mut().filter(|(_, (since, stop_requested))| !stop_requested && now >= *since + patience);
+        let request_stop = |(partition, (_, stop_requested)): (&u8, &mut (Instant, bool))| {
+            *stop_requested = true;
             *partition
         };
-        overdue.map(told).collect()
+        overdue.map(request_stop).collect()
     }
 }

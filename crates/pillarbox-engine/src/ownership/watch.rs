@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use crate::backoff::jittered;
 use crate::poll_schedule::PollSchedule;
 
-/// The number of looks at the other nodes within one lease of this node.
-const LOOKS_IN_A_LEASE: u32 = 3;
-/// The time between two looks while there is no other node, in leases.
-const LEASES_ALONE: u32 = 2;
+/// The number of polls of the other nodes within one lease of this node.
+const POLLS_PER_LEASE: u32 = 3;
+/// The time between two polls while there is no other node, in leases.
+const ALONE_POLL_LEASES: u32 = 2;
 
 /// Watches the leases of the other nodes by this node's monotonic clock, and clears away those that are not renewed.
 ///
@@ -37,11 +37,11 @@ impl Watch {
         let (mut sightings, mut leases) = (Sightings::default(), Leases::default());
         loop {
             let asked = Instant::now();
-            let mut pause = self.lease / LOOKS_IN_A_LEASE;
+            let mut pause = self.lease / POLLS_PER_LEASE;
             // A failure shows where the lease is renewed.
             if let Ok(nodes) = self.store.nodes().await {
                 if nodes.iter().all(|status| status.node == self.node) {
-                    pause = self.lease * LEASES_ALONE;
+                    pause = self.lease * ALONE_POLL_LEASES;
                 }
                 for other in leases.ended(&nodes, &self.node, Instant::now()) {
                     tracing::warn!(
@@ -171,7 +171,7 @@ mod tests {
     fn a_node_is_silent_when_its_own_lease_has_passed_since_it_was_seen_to_renew() {
         let (mut sightings, start, me) = (Sightings::default(), Instant::now(), NodeId::from_stored("me-1"));
         let long = LEASE * 4;
-        let mut look = |asked: u64, answered: u64, nodes: Vec<NodeStatus>| {
+        let mut poll = |asked: u64, answered: u64, nodes: Vec<NodeStatus>| {
             let [asked, answered] = [asked, answered].map(|seconds| start + Duration::from_secs(seconds));
             let silent = sightings.silent(nodes, &me, asked, answered);
             silent.into_iter().map(|status| status.node.to_string()).collect::<Vec<_>>()
@@ -186,13 +186,13 @@ mod tests {
             ]
         };
         let none = Vec::<String>::new();
-        assert_eq!(look(0, 2, table(1, 1)), none);
-        assert_eq!(look(5, 6, table(2, 2)), none, "both have renewed");
-        assert_eq!(look(16, 17, table(2, 1)), none, "renewed, though to an earlier time: the clock was set back");
-        assert_eq!(look(21, 99, table(2, 1)), none, "15 s after it was asked, not after it was answered");
-        assert_eq!(look(22, 22, table(2, 3)), ["dead-1"]);
-        assert_eq!(look(23, 23, vec![]), none);
-        assert_eq!(look(60, 60, table(2, 3)), none, "one that is there again is seen anew");
+        assert_eq!(poll(0, 2, table(1, 1)), none);
+        assert_eq!(poll(5, 6, table(2, 2)), none, "both have renewed");
+        assert_eq!(poll(16, 17, table(2, 1)), none, "renewed, though to an earlier time: the clock was set back");
+        assert_eq!(poll(21, 99, table(2, 1)), none, "15 s after it was asked, not after it was answered");
+        assert_eq!(poll(22, 22, table(2, 3)), ["dead-1"]);
+        assert_eq!(poll(23, 23, vec![]), none);
+        assert_eq!(poll(60, 60, table(2, 3)), none, "one that is there again is seen anew");
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
             lease_left: left.map(Duration::from_secs),
             ..status(name, 1, Some(LEASE))
         };
-        let mut look = |seconds: u64, nodes: &[NodeStatus]| {
+        let mut poll = |seconds: u64, nodes: &[NodeStatus]| {
             let ended = leases.ended(nodes, &me, start + Duration::from_secs(seconds));
             let mut names: Vec<_> = ended.iter().map(NodeId::to_string).collect();
             names.sort_unstable();
@@ -212,15 +212,15 @@ mod tests {
         let all = |dead, slow, leaves| {
             [node("dead-1", dead), node("slow-1", slow), node("leaves-1", leaves), node("me-1", Some(15))]
         };
-        assert_eq!(look(0, &all(Some(15), Some(15), Some(15))), none);
-        assert_eq!(look(10, &all(Some(5), Some(5), Some(12))), none);
+        assert_eq!(poll(0, &all(Some(15), Some(15), Some(15))), none);
+        assert_eq!(poll(10, &all(Some(5), Some(5), Some(12))), none);
         assert_eq!(
-            look(15, &[node("slow-1", None), node("me-1", Some(15))]),
+            poll(15, &[node("slow-1", None), node("me-1", Some(15))]),
             ["dead-1", "slow-1"],
             "one is gone already"
         );
-        assert_eq!(look(20, &[node("slow-1", None)]), none, "it was told");
-        assert_eq!(look(25, &[node("slow-1", Some(15))]), none, "it is back");
-        assert_eq!(look(30, &[]), none, "it has left");
+        assert_eq!(poll(20, &[node("slow-1", None)]), none, "it was told");
+        assert_eq!(poll(25, &[node("slow-1", Some(15))]), none, "it is back");
+        assert_eq!(poll(30, &[]), none, "it has left");
     }
 }

@@ -21,13 +21,13 @@ use crate::poll_schedule::PollSchedule;
 /// The key of all events where the table's order is kept.
 const ONE_KEY: u64 = 0;
 /// About as long as it takes to record a verdict.
-const ASK_AGAIN: Duration = Duration::from_millis(1);
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The rows in flight of a term: those that this node holds, from the moment that one enters its memory until its verdict is
 /// recorded or it is left to the table.
 ///
 /// Each step of a row changes more than one thing, in an order that matters: the register that lets it in only once, the queue in which
-/// others of its key wait behind it, the quarantine, the rows to be given back, and the next look at the table. Tasks call one
+/// others of its key wait behind it, the quarantine, the rows to be given back, and the next poll of the table. Tasks call one
 /// method a step, and know none of these parts.
 ///
 /// ```text
@@ -81,8 +81,8 @@ impl InFlight {
 
     /// Forgets what waits in memory and has it read anew, since operators have changed rows that may be among it. What is being read at this
     /// moment is not taken.
-    pub(crate) fn begin_anew(&self, in_order: bool) {
-        self.intake.begin_anew(&self.queue, in_order);
+    pub(crate) fn invalidate(&self, in_order: bool) {
+        self.intake.invalidate(&self.queue, in_order);
     }
 
     /// What operators have paused.
@@ -90,14 +90,14 @@ impl InFlight {
         &self.intake.pauses
     }
 
-    /// The number of times that memory has [begun anew](Self::begin_anew).
-    pub(crate) fn times_begun_anew(&self) -> u64 {
-        self.intake.registry.times_begun_anew()
+    /// The number of times that memory was [invalidated](Self::invalidate).
+    pub(crate) fn invalidations(&self) -> u64 {
+        self.intake.registry.invalidations()
     }
 
     /// True if no row is in flight.
     pub(crate) fn is_empty(&self) -> bool {
-        self.intake.registry.held() == 0
+        self.intake.registry.taken() == 0
     }
 
     /// Waits until an operator of this process has changed pending rows, or what is paused.
@@ -188,7 +188,7 @@ impl InFlight {
         let Intake { registry, .. } = &*self.intake;
         // In order, a row may be tried again in its place.
         while registry.watched().is_some_and(|last| last != seq && !self.quarantine.lock().holds(last)) {
-            tokio::time::sleep(ASK_AGAIN).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
         registry.watch(seq);
     }
@@ -274,7 +274,7 @@ impl InFlight {
         if let Some(hold) = batch.iter().find(is_hold) {
             self.hold.send_replace(Some(!refused.contains(&hold.row.seq)));
         }
-        // What is held in its place is still in memory.
+        // What is taken in its place is still in memory.
         let ended = batch.iter().filter(|verdict| !is_hold(verdict));
         let seqs = ended.clone().map(|verdict| verdict.row.seq);
         // Should a refused row be found pending again, it would only be refused again.
@@ -282,14 +282,14 @@ impl InFlight {
         let gone: Vec<i64> = seqs.clone().filter(|seq| !stays(seq)).collect();
         self.intake.registry.release(gone);
         let is_recorded = |seq: &i64| !refused.contains(seq);
-        // Only now: a poller that starts over later leaves none of them out, and one that did before left them out as held.
+        // Only now: a poller that starts over later leaves none of them out, and one that did before left them out as taken.
         let lost = if went_back() { seqs.clone().min() } else { None };
         let freed = self.queue.recorded(seqs.map(|seq| (seq, is_recorded(&seq))));
         self.no_longer_unrecorded(batch.iter().map(|verdict| verdict.row.seq));
         let (mut lowest, mut soonest) = (lost.into_iter().chain(freed).min(), None::<Duration>);
         for verdict in batch.iter().filter(|verdict| is_recorded(&verdict.row.seq)) {
             match verdict.change {
-                // An operator may have replayed it before this node had the answer, and a look at that moment left it out.
+                // An operator may have replayed it before this node had the answer, and a poll at that moment left it out.
                 Change::Dead { .. } => lowest = lowest.into_iter().chain([verdict.row.seq]).min(),
                 Change::Retry { delay, .. } => soonest = soonest.into_iter().chain([delay]).min(),
                 _ => {}
@@ -359,7 +359,7 @@ impl InFlight {
 
     /// The rows in flight.
     pub(crate) fn rows(&self) -> Vec<RowId> {
-        self.intake.registry.held_rows()
+        self.intake.registry.taken_rows()
     }
 
     /// The partitions that have rows in flight.

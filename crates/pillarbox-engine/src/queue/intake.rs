@@ -18,7 +18,7 @@ use crate::operator_pauses::OperatorPauses;
 use crate::poll_schedule::PollSchedule;
 
 /// Rows that one statement asks for at most. Beyond it they are delivered from the table.
-const MOST_VERIFIED: usize = 10_000;
+const MAX_VERIFIED: usize = 10_000;
 
 /// The committed events that are delivered from memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,10 +139,10 @@ impl Intake {
     /// changed rows that may be among it. From then on nothing begins that was read before, but for events that are announced in the table
     /// before they begin. `in_order` says that all events keep the order of the table. `queue` is that of the term, which may be ending: what waits
     /// in it then is to be delivered still.
-    pub(crate) fn begin_anew(&self, queue: &WorkQueue, in_order: bool) {
+    pub(crate) fn invalidate(&self, queue: &WorkQueue, in_order: bool) {
         // Held for writing, so that no commit is between its check and the queue.
         let term = self.term.write().unwrap_or_else(PoisonError::into_inner);
-        self.registry.begin_anew();
+        self.registry.invalidate();
         let Dropped { mut read_anew, paused } = queue.drop_waiting(in_order, &self.pauses);
         if self.hot_path == HotPath::Owned {
             paused.into_iter().for_each(|row| self.hand_back(row));
@@ -150,13 +150,13 @@ impl Intake {
             read_anew.extend(paused.iter().map(|row| row.seq));
         }
         if term.is_none() && self.hot_path == HotPath::Owned {
-            // Nothing is read any more, and they are this node's own in the table: what is held is given back when the term has ended.
+            // Nothing is read any more, and they are this node's own in the table: what is in memory is given back when the term has ended.
             return;
         }
         let lowest = read_anew.iter().min().copied();
         self.registry.release(read_anew);
         // A fetch that has begun meanwhile has left out what was dropped.
-        self.registry.begin_anew();
+        self.registry.invalidate();
         drop(term);
         if let Some(lowest) = lowest {
             self.poll_schedule.wake_for(lowest);
@@ -164,7 +164,7 @@ impl Intake {
         self.poll_schedule.wake_for_any();
     }
 
-    /// A row that is held here, and this node's own in the table, is not delivered now: any node may claim it.
+    /// A row that is in memory here, and this node's own in the table, is not delivered now: any node may claim it.
     pub(crate) fn hand_back(&self, row: RowId) {
         let seq = row.seq;
         if !self.release_queue.push(row, true) {
@@ -173,7 +173,7 @@ impl Intake {
         }
     }
 
-    /// Rows that are held here are left in the table, to be read again when there is room for them. If they are this node's own in the
+    /// Rows that are in memory here are left in the table, to be read again when there is room for them. If they are this node's own in the
     /// table, any node may claim them meanwhile.
     pub(crate) fn leave(&self, rows: impl IntoIterator<Item = RowId>, fence: Fence) {
         let forgotten = rows.into_iter().filter_map(|row| {
@@ -186,7 +186,7 @@ impl Intake {
     /// The number of events that are queued, running or waiting to be recorded. Of rows that are to be given back only the identity is
     /// remembered.
     pub(crate) fn in_memory(&self) -> usize {
-        self.registry.held().saturating_sub(self.release_queue.len())
+        self.registry.taken().saturating_sub(self.release_queue.len())
     }
 
     /// Payload bytes of the events that wait or run.
@@ -248,12 +248,12 @@ impl Intake {
     fn seek<'a>(&self, rows: impl Iterator<Item = (&'a NewRow, &'a i64)> + Clone) {
         // All rows of a write become visible together, so the first of each due time stands for the rest.
         if let Some((_, seq)) = rows.clone().find(|(row, _)| !row.is_delayed()) {
-            self.poll_schedule.look_for(*seq, Duration::ZERO);
+            self.poll_schedule.poll_for(*seq, Duration::ZERO);
         }
         let delayed = rows.filter(|(row, _)| row.is_delayed());
         let now = self.stamp.now();
         if let Some((due_in, seq)) = delayed.map(|(row, seq)| (row.due_in(now), seq)).min() {
-            self.poll_schedule.look_for(*seq, due_in);
+            self.poll_schedule.poll_for(*seq, due_in);
         }
     }
 
@@ -281,7 +281,7 @@ impl Intake {
             HotTake::Now => {}
             HotTake::Before => return Offered::NotOurs,
             // Nobody looks for a row whose commit was going to be reported. If the write came before this term, and
-            // the commit after its first look, only this tells the cold path of it.
+            // the commit after its first poll, only this tells the cold path of it.
             HotTake::Unknown => {
                 self.poll_schedule.wake_for(seq);
                 return Offered::NotOurs;
@@ -354,7 +354,7 @@ impl CommitSink for Intake {
     fn verify(&self, rows: &[NewRow], seqs: &[i64], asked: &mut Vec<i64>) {
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
         let Some(Open { queue: WorkQueue::Ready(ready), .. }) = term.as_ref() else { return };
-        let room = self.hot_capacity.saturating_sub(ready.depths().0).min(MOST_VERIFIED).saturating_sub(asked.len());
+        let room = self.hot_capacity.saturating_sub(ready.depths().0).min(MAX_VERIFIED).saturating_sub(asked.len());
         asked.extend(self.hot_candidates(rows, seqs).take(room).map(|(_, seq)| seq));
     }
 
@@ -381,7 +381,7 @@ impl CommitSink for Intake {
     /// These rows are committed. Those that are known to be there, and are not delayed, take the hot path as far as there is
     /// room; the others are delivered from the table.
     fn committed(&self, rows: &[NewRow], seqs: &[i64], presence: &dyn Fn(&NewRow, i64) -> Presence) {
-        // Held for reading until the rows are queued, so that a term cannot end in between and leave them held.
+        // Held for reading until the rows are queued, so that a term cannot end in between and leave them in memory.
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
         // Between two terms, or before the first, nobody takes them from here.
         let (ready, node) = match term.as_ref() {

@@ -8,14 +8,14 @@ use pillarbox_core::hash::HashMap;
 use pillarbox_core::lock::Mutex;
 use tokio::time::Instant;
 
-use backlogged::MOST_BACKLOGGED;
+use backlogged::MAX_BACKLOGGED;
 
 pub(crate) use backlogged::Refill;
 pub(super) use state::hash_of as key_of;
 use state::{Admission, Effect, KeyHash, Ready, Running, State, Suspected, Watched, hash, hash_of, partition_of};
 
 use super::turn_queue::Turn;
-use super::{Class, Item, Limits, PASSED_OVER, Shares};
+use super::{Class, Item, Limits, MAX_PASSED_OVER, Shares};
 use crate::config::FailingKey;
 use crate::operator_pauses::OperatorPauses;
 use pillarbox_core::handle::{DeliveringNode, Path};
@@ -40,7 +40,7 @@ use pillarbox_core::store::{OrderKey, Row};
 ///
 /// What waits behind an event counts as waiting for that event's class. If a class has [its share](Shares), its events are left in
 /// the table and with them what follows in their keys: then the key *is waited for*, until the table has been read anew for that class.
-/// In the same way a key is *held* behind an event that is paused, until an operator resumes it.
+/// In the same way a key *waits* in the table behind an event that is paused, until an operator resumes it.
 #[derive(Debug)]
 pub(crate) struct KeyedQueue {
     state: Mutex<State>,
@@ -50,14 +50,14 @@ pub(crate) struct KeyedQueue {
     deliverer: Arc<DeliveringNode>,
     capacity: usize,
     per_key: usize,
-    most_backlogged: usize,
+    max_backlogged: usize,
     failing: FailingKey,
 }
 
 /// Maximum number of keys whose events wait in the table for room of their class. Beyond it nothing is read until some go on.
-const MOST_WAITED_FOR: usize = 100_000;
+const MAX_WAITED_FOR: usize = 100_000;
 /// Maximum number of keys kept back behind a paused event. Beyond it nothing is read until a type is resumed.
-const MOST_HELD: usize = 1_000_000;
+const MAX_PAUSED_KEYS: usize = 1_000_000;
 
 /// The origin of the rows of a fetch.
 #[derive(Debug, Clone, Copy)]
@@ -105,8 +105,8 @@ impl KeyedQueue {
     ) -> Self {
         // So small that it takes more keys than there are workers to fill the memory: then those are what holds all up.
         let per_key = (capacity / (2 * workers)).clamp(1, (capacity / 4).max(1));
-        let most_backlogged = workers.max(MOST_BACKLOGGED);
-        Self { state: Mutex::default(), shares, pauses, deliverer, capacity, per_key, most_backlogged, failing }
+        let max_backlogged = workers.max(MAX_BACKLOGGED);
+        Self { state: Mutex::default(), shares, pauses, deliverer, capacity, per_key, max_backlogged, failing }
     }
 
     /// The division of workers and memory.
@@ -159,10 +159,10 @@ impl KeyedQueue {
         let mut dropped = Vec::new();
         let is_paused = |item: &Item| self.pauses.hold_row(&item.row);
         for key in state.keys.values_mut() {
-            let mut is_held = false;
+            let mut is_behind_pause = false;
             key.waiting.retain(|item| {
-                is_held |= is_paused(item);
-                keep(&mut dropped, item.is_announced() && !is_held, item.row.seq)
+                is_behind_pause |= is_paused(item);
+                keep(&mut dropped, item.is_announced() && !is_behind_pause, item.row.seq)
             });
         }
         state.ready.retain(|ready| match ready {
@@ -177,9 +177,9 @@ impl KeyedQueue {
         if let Some(lowest) = lowest {
             state.free_from(lowest);
         }
-        if !state.held.is_empty() {
-            // What they are held behind may be over, or resumed.
-            state.held.clear();
+        if !state.paused_keys.is_empty() {
+            // What they wait behind may be over, or resumed.
+            state.paused_keys.clear();
             state.free_from(1);
         }
         state.assigned_during = state.fetch;
@@ -203,17 +203,17 @@ impl KeyedQueue {
     }
 
     /// Tells the handlers of these partitions to stop: another node waits for them. Says how many run.
-    pub(crate) fn tell(&self, partitions: Partitions) -> usize {
+    pub(crate) fn request_stop(&self, partitions: Partitions) -> usize {
         let mut state = self.state.lock();
-        let mut told = 0;
+        let mut stopped = 0;
         for running in state.running.values_mut().filter(|running| partitions.contains(running.partition)) {
-            running.told = true;
-            told += 1;
+            running.stop_requested = true;
+            stopped += 1;
         }
         for (_, deliverer) in state.deliverers.iter().filter(|(partition, _)| partitions.contains(**partition)) {
             deliverer.lost.cancel();
         }
-        told
+        stopped
     }
 
     /// A fetch begins.
@@ -258,9 +258,9 @@ impl KeyedQueue {
 
     fn takes_keys(&self) -> bool {
         let state = self.state.lock();
-        state.backlogged.len() < self.most_backlogged
-            && state.waited_for.len() < MOST_WAITED_FOR
-            && state.held.len() < MOST_HELD
+        state.backlogged.len() < self.max_backlogged
+            && state.waited_for.len() < MAX_WAITED_FOR
+            && state.paused_keys.len() < MAX_PAUSED_KEYS
     }
 
     /// Waits until the reader may have something to do, which may want room.
@@ -272,7 +272,7 @@ impl KeyedQueue {
     pub(crate) fn pass_nothing(&self) {
         let mut state = self.state.lock();
         state.waited_for.clear();
-        state.held.clear();
+        state.paused_keys.clear();
         drop(state);
         self.shares.pass_nothing();
     }
@@ -349,7 +349,7 @@ impl KeyedQueue {
         let mut state = self.state.lock();
         let (mut items, mut passed) = (Vec::new(), Vec::new());
         let (turn, max) = (Turn::of(class), self.shares.take(class, max));
-        while items.len() < max && passed.len() < PASSED_OVER {
+        while items.len() < max && passed.len() < MAX_PASSED_OVER {
             let Some((number, ready)) = state.pop_ready(turn) else { break };
             if state.item_of(&ready).is_some_and(&wanted) {
                 if let Some(mut item) = state.run(ready, &self.deliverer) {
@@ -397,7 +397,7 @@ impl KeyedQueue {
     pub(crate) fn ended(&self, seq: i64, change: Option<&Change>) -> Decided {
         let mut state = self.state.lock();
         let fails = change.is_some_and(|change| change.status() != Status::Done);
-        if fails && state.running.get(&seq).is_some_and(|running| running.told) {
+        if fails && state.running.get(&seq).is_some_and(|running| running.stop_requested) {
             drop(state);
             return self.left(seq);
         }

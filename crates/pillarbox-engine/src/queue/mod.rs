@@ -1,7 +1,8 @@
-//! The queues in memory: events on their way to a worker, and the register of the rows that are held.
+//! The queues in memory: events on their way to a worker, and the register of the rows in memory.
 //!
 //! Everything here is a hint. The table is the truth, and all of it may vanish at any moment without losing an event.
 
+mod class;
 mod in_flight;
 mod intake;
 mod keyed_queue;
@@ -17,6 +18,7 @@ mod unrecorded;
 mod unverified;
 mod work_queue;
 
+pub(crate) use class::{Class, Classes};
 pub(crate) use in_flight::InFlight;
 pub(crate) use intake::{HotPath, Intake};
 pub(crate) use keyed_queue::{KeyedQueue, Refill, Source};
@@ -24,11 +26,11 @@ pub(crate) use notifier::Notifier;
 pub(crate) use ready_queue::{Item, Pushed, ReadyQueue};
 pub(crate) use registry::FetchGuard;
 use registry::{HotTake, Registry};
-pub(crate) use release_queue::RELEASED_AT_ONCE;
+pub(crate) use release_queue::MAX_RELEASED_AT_ONCE;
 use release_queue::ReleaseQueue;
 pub(crate) use reported::Reported;
-pub(crate) use shares::{Charge, Class, Classes, Limits, Shares};
+pub(crate) use shares::{Charge, Limits, Shares};
 use unrecorded::Unrecorded;
 pub(crate) use unverified::Unverified;
-use work_queue::PASSED_OVER;
+use work_queue::MAX_PASSED_OVER;
 pub(crate) use work_queue::{Dropped, WorkQueue};

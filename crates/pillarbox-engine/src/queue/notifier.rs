@@ -9,9 +9,10 @@ use tokio::time::Instant;
 use crate::backoff::Backoff;
 
 /// The shortest time between two notifications: however many events are committed here, the others are woken for all of them.
-const DEBOUNCE: Duration = Duration::from_millis(5);
+const MIN_NOTIFY_INTERVAL: Duration = Duration::from_millis(5);
 /// The delays after which to notify the others of a write whose commit nobody will report.
-const GUESSES: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
+const GUESSED_COMMIT_DELAYS: [Duration; 3] =
+    [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
 
 /// Wakes the nodes that deliver what this process writes and does not deliver itself.
 ///
@@ -54,7 +55,7 @@ impl Notifier {
             let now = Instant::now();
             let mut plan = self.plan.lock();
             plan.wrote = Some(now);
-            self.notify_at(&mut plan, now + GUESSES[0]);
+            self.notify_at(&mut plan, now + GUESSED_COMMIT_DELAYS[0]);
         }
     }
 
@@ -75,7 +76,7 @@ impl Notifier {
                     if backoff.end() {
                         tracing::info!("other nodes are woken again");
                     }
-                    tokio::time::sleep(DEBOUNCE).await;
+                    tokio::time::sleep(MIN_NOTIFY_INTERVAL).await;
                 }
                 Err(error) => {
                     if backoff.is_first() {
@@ -95,7 +96,7 @@ impl Notifier {
                 let mut plan = self.plan.lock();
                 let now = Instant::now();
                 if plan.at.is_some_and(|at| at <= now) {
-                    let guesses = plan.wrote.map(|wrote| GUESSES.map(|after| wrote + after));
+                    let guesses = plan.wrote.map(|wrote| GUESSED_COMMIT_DELAYS.map(|after| wrote + after));
                     plan.at = guesses.and_then(|guesses| guesses.into_iter().find(|guess| *guess > now));
                     return;
                 }
@@ -124,7 +125,7 @@ mod tests {
             loop {
                 notifier.wait().await;
                 times.push(start.elapsed().as_millis());
-                tokio::time::sleep(DEBOUNCE).await;
+                tokio::time::sleep(MIN_NOTIFY_INTERVAL).await;
             }
         };
         let _elapsed: Result<(), _> = tokio::time::timeout(span, notifying).await;

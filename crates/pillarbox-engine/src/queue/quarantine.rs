@@ -4,13 +4,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The time for which a row is left alone whose verdict the database refused.
-const QUARANTINE: Duration = Duration::from_secs(60);
+const QUARANTINE_TIME: Duration = Duration::from_secs(60);
 /// The number of rows that may be in quarantine at once: half of what a fetch is told to leave out.
-const MOST: usize = 5_000;
+const MAX_ROWS: usize = 5_000;
 
 /// Rows whose verdict the database refuses, for reasons of its own: a trigger, a constraint, an encoding.
 ///
-/// They stay held for a while, since released at once they would be handled again at full speed.
+/// They stay in memory for a while, since released at once they would be handled again at full speed.
 #[derive(Debug, Default)]
 pub(super) struct Quarantine {
     /// Each with its end, the earliest first.
@@ -21,23 +21,23 @@ impl Quarantine {
     /// Takes a row in; false if there is no room.
     #[must_use]
     pub(super) fn add(&mut self, seq: i64) -> bool {
-        let has_room = self.rows.len() < MOST;
+        let has_room = self.rows.len() < MAX_ROWS;
         if has_room {
-            self.rows.push_back((Instant::now() + QUARANTINE, seq));
+            self.rows.push_back((Instant::now() + QUARANTINE_TIME, seq));
         }
         has_room
     }
 
     /// Takes out the row whose quarantine ends first if there is no room for another one.
     pub(super) fn make_room(&mut self) -> Option<i64> {
-        if self.rows.len() < MOST {
+        if self.rows.len() < MAX_ROWS {
             return None;
         }
         self.rows.pop_front().map(|(_, seq)| seq)
     }
 
     pub(super) fn holds(&self, seq: i64) -> bool {
-        self.rows.iter().any(|(_, held)| *held == seq)
+        self.rows.iter().any(|(_, row)| *row == seq)
     }
 
     /// The end of the next quarantine.
@@ -61,12 +61,12 @@ mod tests {
         let mut quarantine = Quarantine::default();
         let start = Instant::now();
         assert!(quarantine.next().is_none() && quarantine.add(1));
-        tokio::time::advance(QUARANTINE / 2).await;
+        tokio::time::advance(QUARANTINE_TIME / 2).await;
         assert!(quarantine.add(2));
-        assert_eq!(quarantine.next(), Some(start + QUARANTINE));
+        assert_eq!(quarantine.next(), Some(start + QUARANTINE_TIME));
         assert_eq!(quarantine.take_ended(Instant::now()), [0; 0]);
-        assert_eq!(quarantine.take_ended(start + QUARANTINE), [1]);
-        assert_eq!(quarantine.take_ended(start + QUARANTINE * 2), [2]);
+        assert_eq!(quarantine.take_ended(start + QUARANTINE_TIME), [1]);
+        assert_eq!(quarantine.take_ended(start + QUARANTINE_TIME * 2), [2]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -78,7 +78,7 @@ mod tests {
         assert!(!quarantine.add(5_001) && quarantine.holds(1));
         assert_eq!(quarantine.make_room(), Some(1));
         assert!(quarantine.add(5_001) && quarantine.holds(5_001) && !quarantine.holds(1));
-        tokio::time::advance(QUARANTINE).await;
+        tokio::time::advance(QUARANTINE_TIME).await;
         assert_eq!(quarantine.take_ended(Instant::now()).len(), 5_000);
     }
 }

@@ -7,7 +7,7 @@ use pillarbox_core::store::Row;
 use tokio::time::Instant;
 
 use super::turn_queue::{Turn, TurnQueue};
-use super::{Charge, Class, Dropped, PASSED_OVER, Shares};
+use super::{Charge, Class, Dropped, MAX_PASSED_OVER, Shares};
 use crate::operator_pauses::OperatorPauses;
 
 /// The answer to cold events that were to be queued.
@@ -17,7 +17,7 @@ pub(crate) enum Pushed {
     AllBut(Vec<(Arc<Row>, Class)>),
     /// None is: memory has begun anew since they were read.
     CalledOff(Vec<(Arc<Row>, PriorAttempt)>),
-    /// None is: the term ends, which gives up everything that is held.
+    /// None is: the term ends, which gives up everything that is in memory.
     Closed,
 }
 
@@ -209,7 +209,7 @@ impl ReadyQueue {
         let mut items = Vec::new();
         for queue in [&mut state.hot, &mut state.cold] {
             let mut passed = Vec::new();
-            while items.len() < max && passed.len() < PASSED_OVER {
+            while items.len() < max && passed.len() < MAX_PASSED_OVER {
                 match queue.pop(turn) {
                     Some((_, mut item)) if wanted(&item) => {
                         item.begin(false);
@@ -292,7 +292,7 @@ mod tests {
     use pillarbox_core::write::NewRow;
 
     /// More than a search for more of a call passes over.
-    const CAPACITY: usize = 2 * PASSED_OVER;
+    const CAPACITY: usize = 2 * MAX_PASSED_OVER;
 
     fn queue() -> Arc<ReadyQueue> {
         let most = Limits { rows: CAPACITY, bytes: usize::MAX };

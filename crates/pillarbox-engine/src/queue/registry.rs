@@ -17,18 +17,18 @@ const MAX_EXCLUDED: usize = 10_000;
 /// Rows that are left to other nodes at most.
 const MAX_SKIPPED: usize = MAX_EXCLUDED / 2;
 
-/// The register of the rows that this process writes, holds or settles, so that no row is ever in its memory twice.
+/// The register of the rows that this process writes, delivers or settles, so that no row is ever in its memory twice.
 ///
 /// ```text
-/// write ──▶ announced ──committed──▶ held ──settled──▶ (gone)
+/// write ──▶ announced ──committed──▶ taken ──settled──▶ (gone)
 ///               │                     ▲
-///               └──── fetched first ──┘   and: unknown row ──fetched──▶ held
+///               └──── fetched first ──┘   and: unknown row ──fetched──▶ taken
 /// ```
 ///
 /// Three races decide its shape.
 ///
 /// *Hot against cold.* Between a commit and the call of `notify_committed`, the cold path may find the row, deliver and settle
-/// it. So a write announces its rows, whoever comes first turns "announced" into "held", and the other finds nothing
+/// it. So a write announces its rows, whoever comes first turns "announced" into "taken", and the other finds nothing
 /// left to take.
 ///
 /// *Fetch against settle.* A fetch may read a row that is pending in its snapshot and return it after the row was handled
@@ -48,8 +48,8 @@ struct Entries {
     fetching: bool,
     settled: Vec<i64>,
     called_off: bool,
-    /// The number of times that memory has begun anew.
-    begun_anew: u64,
+    /// The number of times that memory was invalidated.
+    invalidations: u64,
     /// Rows that other nodes may have, and until when this one does not take them.
     skipped: HashMap<i64, Instant>,
     /// The row for whose release somebody waits.
@@ -61,23 +61,23 @@ enum Entry {
     /// Written here, not known to be committed.
     Announced,
     /// Queued, running or waiting to be settled.
-    Held { timed: bool, partition: Option<u8>, event_id: EventId, handler: Option<Box<str>> },
+    Taken { timed: bool, partition: Option<u8>, event_id: EventId, handler: Option<Box<str>> },
     /// Settled since the fetch under way began.
     Settled,
 }
 
 impl Entry {
-    fn held(row: RowId, timed: bool, partition: Option<u8>) -> Self {
-        Self::Held { timed, partition, event_id: row.event_id, handler: row.handler }
+    fn taken(row: RowId, timed: bool, partition: Option<u8>) -> Self {
+        Self::Taken { timed, partition, event_id: row.event_id, handler: row.handler }
     }
 }
 
 /// The result of taking a row for the hot path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HotTake {
-    /// It is held from now on.
+    /// It is taken from now on.
     Now,
-    /// The cold path holds it.
+    /// The cold path has taken it.
     Before,
     /// Nothing is known of it: the cold path has settled it, or it was announced before this term.
     Unknown,
@@ -106,11 +106,11 @@ impl Registry {
     pub(crate) fn take_announced(&self, row: RowId) -> HotTake {
         match self.entries.lock().rows.get_mut(&row.seq) {
             Some(entry @ Entry::Announced) => {
-                *entry = Entry::held(row, false, None);
+                *entry = Entry::taken(row, false, None);
                 HotTake::Now
             }
-            Some(Entry::Held { .. }) if plants::is("both_paths_take_a_row") => HotTake::Now,
-            Some(Entry::Held { .. } | Entry::Settled) => HotTake::Before,
+            Some(Entry::Taken { .. }) if plants::is("both_paths_take_a_row") => HotTake::Now,
+            Some(Entry::Taken { .. } | Entry::Settled) => HotTake::Before,
             None => HotTake::Unknown,
         }
     }
@@ -121,7 +121,7 @@ impl Registry {
         seqs.iter().any(|seq| entries.rows.get(seq) == Some(&Entry::Announced))
     }
 
-    /// Gives up rows that were held: they are settled, or left to the table.
+    /// Gives up rows that were taken: they are settled, or left to the table.
     pub(crate) fn release(&self, seqs: impl IntoIterator<Item = i64>) {
         let mut entries = self.entries.lock();
         let entries = &mut *entries;
@@ -153,11 +153,11 @@ impl Registry {
         true
     }
 
-    /// The partitions of rows that are held, in the order of `seqs`.
+    /// The partitions of rows that are taken, in the order of `seqs`.
     pub(crate) fn partitions(&self, seqs: &[i64]) -> Vec<Option<u8>> {
         let entries = self.entries.lock();
         let partition = |seq| match entries.rows.get(seq) {
-            Some(Entry::Held { partition, .. }) => *partition,
+            Some(Entry::Taken { partition, .. }) => *partition,
             _ => None,
         };
         seqs.iter().map(partition).collect()
@@ -175,43 +175,43 @@ impl Registry {
 
     /// Operators have changed rows that may be in memory: what was announced is not taken hot any more, and what a fetch under way brings
     /// is not taken.
-    pub(crate) fn begin_anew(&self) {
+    pub(crate) fn invalidate(&self) {
         let mut entries = self.entries.lock();
         entries.rows.retain(|_, entry| *entry != Entry::Announced);
         entries.called_off |= entries.fetching;
-        entries.begun_anew += 1;
+        entries.invalidations += 1;
     }
 
-    /// The number of times that memory has begun anew.
-    pub(crate) fn times_begun_anew(&self) -> u64 {
-        self.entries.lock().begun_anew
+    /// The number of times that memory was invalidated.
+    pub(crate) fn invalidations(&self) -> u64 {
+        self.entries.lock().invalidations
     }
 
-    /// The rows that are held.
-    pub(crate) fn held_rows(&self) -> Vec<RowId> {
+    /// The rows that are taken.
+    pub(crate) fn taken_rows(&self) -> Vec<RowId> {
         let entries = self.entries.lock();
-        let held = entries.rows.iter().filter_map(|(seq, entry)| match entry {
-            Entry::Held { event_id, handler, .. } => {
+        let taken = entries.rows.iter().filter_map(|(seq, entry)| match entry {
+            Entry::Taken { event_id, handler, .. } => {
                 Some(RowId { seq: *seq, event_id: event_id.clone(), handler: handler.clone() })
             }
             Entry::Announced | Entry::Settled => None,
         });
-        held.collect()
+        taken.collect()
     }
 
-    /// The partitions of which rows are held.
+    /// The partitions of which rows are taken.
     pub(crate) fn busy(&self) -> Partitions {
         let partition = |entry: &Entry| match entry {
-            Entry::Held { partition, .. } => *partition,
+            Entry::Taken { partition, .. } => *partition,
             Entry::Announced | Entry::Settled => None,
         };
         self.entries.lock().rows.values().filter_map(partition).collect()
     }
 
-    /// Watches a row that is held, in the place of another.
+    /// Watches a row that is taken, in the place of another.
     pub(crate) fn watch(&self, seq: i64) {
         let mut entries = self.entries.lock();
-        entries.watched = matches!(entries.rows.get(&seq), Some(Entry::Held { .. })).then_some(seq);
+        entries.watched = matches!(entries.rows.get(&seq), Some(Entry::Taken { .. })).then_some(seq);
     }
 
     /// The row that is watched, until it is released; it may be taken again at once.
@@ -219,9 +219,9 @@ impl Registry {
         self.entries.lock().watched
     }
 
-    /// The number of rows that are held.
-    pub(crate) fn held(&self) -> usize {
-        self.entries.lock().rows.values().filter(|entry| matches!(entry, Entry::Held { .. })).count()
+    /// The number of rows that are taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.entries.lock().rows.values().filter(|entry| matches!(entry, Entry::Taken { .. })).count()
     }
 
     /// Begins a fetch. One at a time.
@@ -247,7 +247,7 @@ impl FetchGuard<'_> {
         self.registry.entries.lock().called_off
     }
 
-    /// The rows to leave out of a fetch of rows above `above`, and of rows with a due time: those of them that are held, and
+    /// The rows to leave out of a fetch of rows above `above`, and of rows with a due time: those of them that are taken, and
     /// those that are left to other nodes.
     ///
     /// It saves reading them again; [`admit`](Self::admit) is what keeps them from being taken twice.
@@ -256,24 +256,24 @@ impl FetchGuard<'_> {
         let now = Instant::now();
         entries.skipped.retain(|_, until| *until > now);
         let skipped: Vec<i64> = entries.skipped.keys().copied().collect();
-        let held = entries.rows.iter().filter_map(|(seq, entry)| match entry {
-            Entry::Held { timed, .. } if *timed || *seq > above => Some(*seq),
+        let taken = entries.rows.iter().filter_map(|(seq, entry)| match entry {
+            Entry::Taken { timed, .. } if *timed || *seq > above => Some(*seq),
             _ => None,
         });
-        let mut held: Vec<i64> = held.collect();
+        let mut taken: Vec<i64> = taken.collect();
         drop(entries);
         if plants::is("claim_forgets_its_exclusions") {
-            held.clear();
+            taken.clear();
         }
         // A list that outgrows the database's memory for it costs far more than it saves. The lowest are those a fetch
         // would meet first.
         let room = MAX_EXCLUDED - skipped.len();
-        if held.len() > room {
-            held.select_nth_unstable(room);
-            held.truncate(room);
+        if taken.len() > room {
+            taken.select_nth_unstable(room);
+            taken.truncate(room);
         }
-        held.extend(skipped);
-        held
+        taken.extend(skipped);
+        taken
     }
 
     /// Takes a fetched row, unless it is in memory already or was settled since the fetch began.
@@ -287,7 +287,7 @@ impl FetchGuard<'_> {
             Occupied(known) if is_admitted_by_a_plant(known.get()) => true,
             Occupied(known) if *known.get() != Entry::Announced => false,
             place => {
-                place.insert_entry(Entry::held(row, timed, partition));
+                place.insert_entry(Entry::taken(row, timed, partition));
                 true
             }
         };
@@ -298,7 +298,7 @@ impl FetchGuard<'_> {
 /// A bug for the simulation to find: a row that is in memory, or was settled, is taken once more.
 fn is_admitted_by_a_plant(known: &Entry) -> bool {
     match known {
-        Entry::Held { .. } => plants::is("claim_forgets_its_exclusions"),
+        Entry::Taken { .. } => plants::is("claim_forgets_its_exclusions"),
         Entry::Settled => plants::is("fetch_revives_what_was_settled"),
         Entry::Announced => false,
     }
@@ -362,16 +362,16 @@ mod tests {
     }
 
     #[test]
-    fn forgetting_leaves_held_rows_alone() {
+    fn forgetting_leaves_taken_rows_alone() {
         let registry = Registry::default();
         registry.announce([1, 2]);
         assert_eq!(registry.take_announced(row(1)), HotTake::Now);
         registry.forget(&[1, 2]);
-        assert_eq!(registry.held(), 1);
+        assert_eq!(registry.taken(), 1);
         assert_eq!(registry.take_announced(row(2)), HotTake::Unknown);
         registry.announce([3]);
         registry.clear();
-        assert_eq!(registry.held(), 0);
+        assert_eq!(registry.taken(), 0);
         assert_eq!(registry.take_announced(row(3)), HotTake::Unknown, "another node may have delivered it since");
     }
 
@@ -380,7 +380,7 @@ mod tests {
     fn a_watched_row_is_watched_no_more_once_it_was_released() {
         let registry = Registry::default();
         registry.watch(1);
-        assert_eq!(registry.watched(), None, "it is not held");
+        assert_eq!(registry.watched(), None, "it is not taken");
         let take = || registry.begin_fetch().admit([(row(1), true, None), (row(2), true, None)]);
         assert_eq!(take(), [true, true]);
         registry.watch(1);
@@ -419,7 +419,7 @@ mod tests {
         assert!(skipped <= MAX_SKIPPED, "{skipped}");
         assert!(registry.skip_until(-1, now + 2 * hour, hour), "what is over makes room");
         registry.begin_fetch().admit((0_i64..).take(2 * MAX_EXCLUDED).map(|seq| (row(seq), false, None)));
-        assert!(registry.begin_fetch().exclude(-1).len() <= MAX_EXCLUDED, "with all that is held");
+        assert!(registry.begin_fetch().exclude(-1).len() <= MAX_EXCLUDED, "with all that is taken");
         registry.clear();
         assert!(registry.begin_fetch().exclude(0).is_empty());
     }

@@ -12,10 +12,10 @@ use crate::poll_schedule::PollSchedule;
 /// Rows to remember at most; what is beyond that this node finds by itself, as it finds whatever it forgot.
 const MAX_ROWS: usize = 100_000;
 /// Rows given back by one statement at most.
-pub(crate) const RELEASED_AT_ONCE: usize = 5_000;
+pub(crate) const MAX_RELEASED_AT_ONCE: usize = 5_000;
 
-/// Rows that are this node's own in the table and that it does not deliver now: they found the hot queue full, their class has its share of the memory, their type is held
-/// back, or they are left to other nodes. They are given back, so that any node may claim them. Until they are, they stay registered as held: a row
+/// Rows that are this node's own in the table and that it does not deliver now: they found the hot queue full, their class has its share of the memory, their type is
+/// paused, or they are left to other nodes. They are given back, so that any node may claim them. Until they are, they stay registered as taken: a row
 /// that this node claimed again meanwhile would be given away under its hands.
 #[derive(Debug, Default)]
 pub(crate) struct ReleaseQueue {
@@ -59,7 +59,7 @@ impl ReleaseQueue {
     ) {
         let mut backoff = Backoff::default();
         loop {
-            let given: Vec<(RowId, bool)> = self.rows.lock().iter().take(RELEASED_AT_ONCE).cloned().collect();
+            let given: Vec<(RowId, bool)> = self.rows.lock().iter().take(MAX_RELEASED_AT_ONCE).cloned().collect();
             if given.is_empty() {
                 self.queued.notified().await;
                 continue;

@@ -9,9 +9,9 @@ use tokio::sync::Notify;
 use super::Intake;
 
 /// Receipts that one look-up asks for at most; more of them are not looked up.
-const MOST: usize = 256;
+const MAX_RECEIPTS: usize = 256;
 /// The shortest distance between two look-ups.
-const EVERY: Duration = Duration::from_secs(1);
+const MIN_LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Receipts that are reported as committed and delivered from the table, until it is known that their events are there.
 ///
@@ -40,7 +40,7 @@ impl Reported {
         let (rows, seqs) = written.rows();
         let (Some(row), Some(seq), true) = (rows.first(), seqs.first(), self.is_on.load(Relaxed)) else { return };
         let mut waiting = self.waiting.lock();
-        if waiting.len() >= MOST {
+        if waiting.len() >= MAX_RECEIPTS {
             return;
         }
         let (event_id, event_type) = (row.event_id().into(), row.envelope().event_type().into());
@@ -66,7 +66,7 @@ impl Reported {
                     }
                 }
             }
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(MIN_LOOKUP_INTERVAL).await;
         }
     }
 }

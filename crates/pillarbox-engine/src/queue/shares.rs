@@ -1,49 +1,20 @@
+mod charge;
 mod limited;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
-use pillarbox_core::handle::{DeliveringNode, Delivery, Path};
-use pillarbox_core::hash::guarded::HashMap;
+use pillarbox_core::handle::Path;
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::plants;
 use pillarbox_core::store::Row;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::class::MAX_CLASSES;
 use super::turn_queue::Turn;
-use crate::handlers::{Limiter, Router, Target, lane};
-
-/// Classes that are told apart; further ones share the last.
-const CLASSES: u8 = 64;
-
-/// The events that one place takes: a handler, or one [lane](pillarbox_core::handle::BatchHandler::lane) of a batch handler. If that place does
-/// not answer, none of them gets on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Class(u8);
-
-impl Class {
-    /// Events that no handler takes: nothing is called for them, so that nothing bounds them.
-    pub(crate) const NONE: Self = Self(0);
-    /// The only class of an outbox that has one.
-    pub(crate) const FIRST: Self = Self(1);
-    const LAST: Self = Self(CLASSES - 1);
-    /// The events that wait for an operator to resume their type or handler, or behind such a one in their key. No room is what they lack.
-    pub(crate) const PAUSED: Self = Self(u8::MAX);
-
-    pub(crate) fn index(self) -> usize {
-        usize::from(self.0)
-    }
-
-    /// True if it may stand for several places.
-    pub(crate) fn is_shared(self) -> bool {
-        self == Self::LAST
-    }
-
-    fn bit(self) -> u64 {
-        1 << self.0
-    }
-}
+use super::{Class, Classes};
+pub(crate) use charge::Charge;
 
 /// Rows, and payload bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +40,7 @@ pub(crate) struct Shares {
     workers: usize,
     most: Limits,
     all: Load,
-    by_class: [Load; CLASSES as usize],
+    by_class: [Load; MAX_CLASSES as usize],
     /// True while an event runs that [runs alone](super::Item::runs_alone) among its like.
     alone: AtomicBool,
     /// A bit for each class that is passed over.
@@ -121,7 +92,7 @@ impl Shares {
 
     /// True if there may be more than one class.
     pub(crate) fn is_divided(&self) -> bool {
-        self.classes.several.load(Relaxed)
+        self.classes.are_several()
     }
 
     /// True if a worker may take an event of this class now.
@@ -151,8 +122,8 @@ impl Shares {
 
     /// The number of classes with no event under way, those that no event was of yet among them.
     fn idle_classes(&self) -> usize {
-        let busy = self.known().filter(|class| self.load(*class).running.load(Relaxed) > 0).count();
-        self.classes.count().max(self.classes.expected).saturating_sub(busy)
+        let busy = self.classes.known().filter(|class| self.load(*class).running.load(Relaxed) > 0).count();
+        self.classes.expected_count().saturating_sub(busy)
     }
 
     /// True if an event of this class, waiting at the cost of `account`, may be queued beside those that are.
@@ -238,11 +209,7 @@ impl Shares {
     /// The classes that are not passed over.
     fn flowing(&self) -> impl Iterator<Item = Class> {
         let passed = self.passed.load(Relaxed);
-        self.known().filter(move |class| passed & class.bit() == 0)
-    }
-
-    fn known(&self) -> impl Iterator<Item = Class> + use<> {
-        (1..=self.classes.count()).filter_map(|number| u8::try_from(number).ok().map(Class))
+        self.classes.known().filter(move |class| passed & class.bit() == 0)
     }
 
     /// From now on, classes for which there is no room are passed over; returns them.
@@ -278,7 +245,7 @@ impl Shares {
     fn has_room_for_passed(&self) -> bool {
         let passed = self.passed.load(Relaxed);
         let is_passed = |class: &Class| passed & class.bit() != 0;
-        passed != 0 && self.known().filter(is_passed).any(|class| self.room_for(class).is_some())
+        passed != 0 && self.classes.known().filter(is_passed).any(|class| self.room_for(class).is_some())
     }
 
     /// Waits, for the table's only reader, until something has been freed for a class that is passed over; or, if it wants that, until a
@@ -305,7 +272,7 @@ impl Shares {
     fn wake_reader(&self) {
         let wants = self.reader_wants.load(SeqCst);
         if wants != 0
-            && !plants::is("room_rings_nobody")
+            && !plants::is("freed_room_wakes_nobody")
             && self.is_wanted(wants)
             && self.reader_wants.swap(0, SeqCst) != 0
         {
@@ -322,169 +289,6 @@ const WANTS_ROOM_FOR_PASSED: u8 = 2;
 /// none, up to a quarter of the workers: more would slow down two classes that are busy among many.
 fn may_begin(workers: usize, own: usize, free: usize, idle_classes: impl FnOnce() -> usize) -> bool {
     own == 0 || own < workers.div_ceil(2) && (free > workers.div_ceil(4) || free > idle_classes())
-}
-
-/// The part of the workers and the memory that an event takes up from the moment it is queued; given back when it is dropped.
-#[derive(Debug)]
-pub(crate) struct Charge {
-    shares: Arc<Shares>,
-    account: Class,
-    bytes: usize,
-    waits: bool,
-    runs: bool,
-    alone: bool,
-}
-
-impl Charge {
-    /// Of an event of the cold queue, or, if it does not count there, of the hot one.
-    pub(super) fn new(shares: &Arc<Shares>, account: Class, row: &Row, waits: bool) -> Self {
-        let bytes = row.event.content_bytes();
-        let charge = Self { shares: Arc::clone(shares), account, bytes, waits, runs: false, alone: false };
-        for load in charge.loads() {
-            load.bytes.fetch_add(bytes, Relaxed);
-            load.waiting.fetch_add(usize::from(waits), Relaxed);
-        }
-        charge
-    }
-
-    fn loads(&self) -> [&Load; 2] {
-        [&self.shares.all, self.shares.load(self.account)]
-    }
-
-    /// It is at the cost of another class.
-    pub(super) fn move_to(&mut self, account: Class) {
-        if self.account == account {
-            return;
-        }
-        let (from, to) = (self.shares.load(self.account), self.shares.load(account));
-        from.bytes.fetch_sub(self.bytes, SeqCst);
-        to.bytes.fetch_add(self.bytes, Relaxed);
-        if self.waits {
-            from.waiting.fetch_sub(1, SeqCst);
-            to.waiting.fetch_add(1, Relaxed);
-        }
-        self.account = account;
-    }
-
-    /// It waits no longer; with `worker`, it is what a worker is called with. If it runs `alone`, no other such event begins.
-    pub(super) fn begin(&mut self, class: Class, worker: bool, alone: bool) {
-        self.move_to(class);
-        self.alone = alone;
-        if alone {
-            self.shares.alone.store(true, Relaxed);
-        }
-        for load in self.loads() {
-            load.waiting.fetch_sub(usize::from(self.waits), SeqCst);
-            load.running.fetch_add(usize::from(worker), Relaxed);
-        }
-        (self.waits, self.runs) = (false, worker);
-        if let Some(limiter) = self.shares.limiter(class).filter(|_| worker) {
-            limiter.begin();
-        }
-        self.shares.wake_reader();
-    }
-}
-
-impl Drop for Charge {
-    fn drop(&mut self) {
-        for load in self.loads() {
-            load.bytes.fetch_sub(self.bytes, SeqCst);
-            load.waiting.fetch_sub(usize::from(self.waits), SeqCst);
-            load.running.fetch_sub(usize::from(self.runs), Relaxed);
-        }
-        let limiter = self.shares.limiter(self.account).filter(|_| self.runs);
-        limiter.inspect(|limiter| limiter.end());
-        self.shares.wake_reader();
-        if self.alone {
-            self.shares.alone.store(false, Relaxed);
-        }
-        if self.runs && (self.alone || self.shares.is_divided() || limiter.is_some()) {
-            self.shares.items.notify_one();
-        }
-    }
-}
-
-/// Tells the class of events.
-#[derive(Debug)]
-pub(crate) struct Classes {
-    /// `None` where all events are of one class, whoever takes them.
-    asked: Option<(Arc<Router>, Arc<DeliveringNode>)>,
-    /// By the number of the handler, and its lane.
-    known: Mutex<HashMap<(usize, u64), Class>>,
-    count: AtomicUsize,
-    /// The smallest number of classes that there will be.
-    expected: usize,
-    /// The limits of handlers, by the number of their class; empty where no handler has any.
-    limiters: Vec<Option<Arc<Limiter>>>,
-    several: AtomicBool,
-}
-
-impl Classes {
-    /// All events are of one class.
-    pub(crate) fn one() -> Self {
-        let (known, count) = (Mutex::default(), AtomicUsize::new(1));
-        Self { asked: None, known, count, expected: 1, limiters: Vec::new(), several: AtomicBool::new(false) }
-    }
-
-    /// Those that `router` tells apart.
-    pub(crate) fn of_handlers(router: &Arc<Router>, deliverer: &Arc<DeliveringNode>) -> Self {
-        if !router.may_differ() {
-            return Self::one();
-        }
-        let asked = Some((Arc::clone(router), Arc::clone(deliverer)));
-        // Handlers with limits have classes of their own, however many others there are.
-        let (mut known, mut limiters) = (HashMap::default(), Vec::new());
-        for (limited, number) in router.limiters().into_iter().zip(1..Class::LAST.0) {
-            known.insert((limited.number, 0), Class(number));
-            limiters.resize(usize::from(number), None);
-            limiters.push(Some(Arc::clone(limited.limiter)));
-        }
-        Self {
-            asked,
-            count: AtomicUsize::new(known.len()),
-            known: Mutex::new(known),
-            expected: router.lanes(),
-            limiters,
-            several: AtomicBool::new(router.lanes() > 1),
-        }
-    }
-
-    fn count(&self) -> usize {
-        self.count.load(Relaxed)
-    }
-
-    fn of(&self, row: &Arc<Row>, path: Path) -> Class {
-        let Some((router, deliverer)) = &self.asked else { return Class::FIRST };
-        let Ok(registered) = router.find(row) else { return Class::NONE };
-        let lane = match &registered.target {
-            Target::One(_) => 0,
-            Target::Batch { handler, .. } => {
-                lane(&**handler, &Delivery::new(Arc::clone(row), path, Arc::clone(deliverer)))
-            }
-        };
-        let mut known = self.known.lock();
-        if let Some(class) = known.get(&(registered.number, lane)) {
-            return *class;
-        }
-        let next = known.len() + 1;
-        let Some(class) = u8::try_from(next).ok().map(Class).filter(|class| *class < Class::LAST) else {
-            // Lanes without number, as of one for each customer, are not remembered.
-            self.count.store(Class::LAST.index(), Relaxed);
-            return Class::LAST;
-        };
-        known.insert((registered.number, lane), class);
-        self.count.store(class.index(), Relaxed);
-        if next > 1 {
-            self.several.store(true, Relaxed);
-        }
-        class
-    }
-
-    fn has_type_alone(&self, row: &Arc<Row>) -> bool {
-        let Some((router, deliverer)) = &self.asked else { return false };
-        let delivery = || Delivery::new(Arc::clone(row), Path::Cold, Arc::clone(deliverer));
-        router.has_type_alone(row, delivery)
-    }
 }
 
 #[cfg(test)]
@@ -545,9 +349,7 @@ mod tests {
         for (several, bytes, may_wait) in
             [(false, 749, true), (false, 750, false), (true, 333, true), (true, 334, false)]
         {
-            let shares = Shares::new(Classes::one(), 1, most);
-            shares.classes.several.store(several, Relaxed);
-            shares.classes.count.store(1, Relaxed);
+            let shares = Shares::new(Classes::one_or_several(several), 1, most);
             for load in [&shares.all, shares.load(Class::FIRST)] {
                 load.bytes.store(bytes, Relaxed);
             }
@@ -566,8 +368,7 @@ mod tests {
         use tokio::time::{Instant, sleep_until};
 
         let most = Limits { rows: 10, bytes: 1000 };
-        let shares = Shares::new(Classes::one(), 1, most);
-        shares.classes.several.store(true, Relaxed);
+        let shares = Shares::new(Classes::one_or_several(true), 1, most);
         shares.pass(Class::FIRST);
         assert!(shares.has_room_for_passed());
         // The runtime grants this task nothing more before it yields.

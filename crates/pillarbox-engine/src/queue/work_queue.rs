@@ -8,7 +8,7 @@ use super::{Class, Item, KeyedQueue, ReadyQueue};
 use crate::operator_pauses::OperatorPauses;
 
 /// The largest number of events that a search for more of a call passes over.
-pub(super) const PASSED_OVER: usize = 1000;
+pub(super) const MAX_PASSED_OVER: usize = 1000;
 
 /// The queue from which workers take events.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl WorkQueue {
         }
     }
 
-    /// These verdicts are recorded, or never will be. Returns the lowest row from which on to look again, if any.
+    /// These verdicts are recorded, or never will be. Returns the lowest row from which on to read again, if any.
     pub(crate) fn recorded(&self, verdicts: impl IntoIterator<Item = (i64, bool)>) -> Option<i64> {
         match self {
             Self::Ready(_) => None,
@@ -92,7 +92,7 @@ impl WorkQueue {
         }
     }
 
-    /// Throws away what is queued and would begin without a look at the table, and returns it: the table still has it. `in_order` says that
+    /// Throws away what is queued and would begin without a read of the table, and returns it: the table still has it. `in_order` says that
     /// all events keep the order of the table.
     pub(crate) fn drop_waiting(&self, in_order: bool, pauses: &OperatorPauses) -> Dropped {
         match self {

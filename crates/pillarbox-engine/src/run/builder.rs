@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use super::kind::{Any, DeliveringMode, HotPathMode, Ordered, Parallel, Partitioned, WriterOnly};
-use super::outbox::Writing;
+use super::shared::Writing;
 use super::supervisor::{Handling, Supervisor};
 use super::{Config, FailingHead, FailingKey, Mode, Outbox, PurgeConfig, Shared, TypePause};
 use crate::handlers::{Events, Recipient, Register, Registration, Unroutable, check_id, on, on_type};
@@ -24,7 +24,7 @@ use crate::queue::HotPath;
 use crate::run::StartError;
 
 /// Each handler with limits of its own has a class of its own, of which there are 64.
-const MOST_LIMITED: usize = 60;
+const MAX_LIMITED_HANDLERS: usize = 60;
 
 /// Builds an outbox. `K` is its mode: [`SingleNode`](super::kind::SingleNode), [`MultiNode`](super::kind::MultiNode),
 /// [`Partitioned`], [`Ordered`] or [`WriterOnly`]. A setting that a mode would ignore does not exist on its builder. Without `K`, the mode
@@ -178,9 +178,11 @@ impl<K> OutboxBuilder<K> {
             let (mode, enabled) = (self.mode, self.enabled);
             tracing::info!(%mode, enabled, "the registered handlers are not called in this process: it delivers nothing");
         }
-        if self.handling.router.limited() > MOST_LIMITED {
+        if self.handling.router.limited() > MAX_LIMITED_HANDLERS {
             let problem = format!("has {} entries with limits of their own", self.handling.router.limited());
-            return Err(ConfigError::new("handlers", problem, format!("limit at most {MOST_LIMITED} of them")).into());
+            return Err(
+                ConfigError::new("handlers", problem, format!("limit at most {MAX_LIMITED_HANDLERS} of them")).into()
+            );
         }
         store.check().await?;
         self.adjust();

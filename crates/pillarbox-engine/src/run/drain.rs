@@ -13,19 +13,19 @@ use tracing::Instrument as _;
 use super::{Config, Outbox};
 
 /// The time between the first two questions to the database. It doubles from one to the next.
-const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const MIN_PAUSE: Duration = Duration::from_millis(5);
 /// The longest pause between two questions: a drain ends at most this long after its last event.
-const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_millis(100);
 /// The share of the deadline that may be kept for the events under way.
 const KEPT_SHARE: u32 = 4;
 /// The time that counting the rest may take.
-const COUNTING: Duration = Duration::from_secs(5);
+const COUNT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The rows that are read at once, and their bytes, to find one that waits for no pause; and how often that is done for one answer.
-const PAGE: usize = 500;
+const PAGE_ROWS: usize = 500;
 const PAGE_BYTES: usize = 4 << 20;
-const MOST_PAGES: usize = 20;
+const MAX_PAGES: usize = 20;
 /// The number of failing events whose waiting rows are counted.
-const MOST_HEADS: usize = 1000;
+const MAX_HEADS: usize = 1000;
 
 /// The answer of [`Outbox::drain`]: the pending and DEAD rows that are left in the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -114,8 +114,8 @@ impl DrainRules {
             fetch.without_handlers = without_handlers;
         }
         let mut behind = Behind::default();
-        (fetch.limit, fetch.max_bytes) = (PAGE, PAGE_BYTES);
-        for _ in 0..MOST_PAGES {
+        (fetch.limit, fetch.max_bytes) = (PAGE_ROWS, PAGE_BYTES);
+        for _ in 0..MAX_PAGES {
             let Fetched { mut rows, cut, .. } = store.fetch(&fetch).await?;
             let is_last = !cut && rows.len() < fetch.limit;
             let untimed = rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).max();
@@ -149,7 +149,7 @@ impl DrainRules {
         if self.heads == Heads::None {
             return Ok(0);
         }
-        let heads = store.blocked(FIRST_PAGE, MOST_HEADS).await?;
+        let heads = store.blocked(FIRST_PAGE, MAX_HEADS).await?;
         let blocking = heads.iter().filter(|head| !head.dead || self.heads == Heads::RetryAndDead);
         Ok(blocking.map(|head| head.waiting).sum())
     }
@@ -270,7 +270,7 @@ impl Outbox {
             let living = nodes.iter().filter(|node| node.lease_left.is_some());
             Ok(Drained { other_nodes: living.count(), ..left })
         };
-        let left = timeout(COUNTING, counting).await.unwrap_or_else(|_elapsed| {
+        let left = timeout(COUNT_TIMEOUT, counting).await.unwrap_or_else(|_elapsed| {
             let message = "the database did not count what is left within five seconds";
             let error = StoreError::new(StoreErrorKind::Unavailable, operation::BACKLOG, message);
             Err(error.at(self.store().info().address.clone()))
@@ -282,7 +282,7 @@ impl Outbox {
     /// Waits until the database says that nothing is due; `None` if the outbox is shut down before.
     async fn until_nothing_is_due(&self) -> Option<Backlog> {
         let waiting = async {
-            let mut pause = FIRST_PAUSE;
+            let mut pause = MIN_PAUSE;
             let mut failing = false;
             loop {
                 match self.backlog_if_nothing_is_due().await {
@@ -295,7 +295,7 @@ impl Outbox {
                     }
                 }
                 sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause = (pause * 2).min(MAX_PAUSE);
             }
         };
         self.running.stop.run_until_cancelled(waiting).await

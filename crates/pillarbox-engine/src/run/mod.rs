@@ -5,8 +5,10 @@ mod builder;
 mod drain;
 mod error;
 pub mod kind;
+mod launch;
 mod outbox;
 mod parts;
+mod shared;
 mod start_unless;
 mod supervisor;
 mod tasks;
@@ -25,7 +27,7 @@ pub use builder::OutboxBuilder;
 pub use drain::Drained;
 pub use error::StartError;
 pub use outbox::Outbox;
-pub(crate) use outbox::Shared;
+pub(crate) use shared::Shared;
 pub use start_unless::start_unless;
 
 /// The builder of [`Outbox::single_node`].

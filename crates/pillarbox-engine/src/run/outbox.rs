@@ -2,29 +2,18 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pillarbox_core::clock::Random;
-use pillarbox_core::event::{Envelope, EventId, IntoEnvelope, Stamp};
-use pillarbox_core::ownership::Acquired;
+use pillarbox_core::event::{EventId, IntoEnvelope};
 use pillarbox_core::store::{Pause, Store};
-use pillarbox_core::write::{
-    Begin, Connection, Finish, NewRow, OpenTransactions, RowMaker, Transaction, WriteError, Writer, WriterHooks,
-    WriterParts, Written,
-};
-use tokio::sync::watch;
+use pillarbox_core::write::{Begin, Connection, Finish, Transaction, WriteError, Writer, Written};
 use tokio::time::{Instant, timeout};
-use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::{Instrument as _, Span};
 
-use super::drain::DrainRules;
-use super::supervisor::{Membership, Supervisor};
-use super::tasks::TaskTracker;
-use super::{Config, Mode, OutboxBuilder, Role, kind};
-use crate::claim::listen;
-use crate::follow::{Followed, Follower, Wait, WaitAll};
-use crate::handlers::{Contexts, FanOut, HandlerLimit, LimitedHandlers, Router};
-use crate::maintain::{DeadEvents, GaugeReporter, Pauses, PendingEvents, Purger};
-use crate::observe::{Calls, Counters, Health, Meters, MetricsFactory, Stats, Telemetry};
-use crate::queue::{HotPath, Intake};
+use super::launch::Running;
+use super::shared::Shared;
+use super::{Mode, OutboxBuilder, Role, kind};
+use crate::follow::{Wait, WaitAll};
+use crate::handlers::HandlerLimit;
+use crate::maintain::{DeadEvents, Pauses, PendingEvents};
+use crate::observe::{Health, Stats};
 
 /// An outbox: writes events in your transactions and delivers them. Cheap to clone; all clones are the same outbox.
 ///
@@ -34,107 +23,6 @@ use crate::queue::{HotPath, Intake};
 pub struct Outbox {
     pub(super) shared: Arc<Shared>,
     pub(super) running: Arc<Running>,
-}
-
-/// The state that the writing and the delivering side share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) stamp: Arc<Stamp>,
-    /// The parts that are its own.
-    pub(super) writing: Arc<WriterParts>,
-    pub(super) writer: Writer,
-    pub(crate) telemetry: Arc<Telemetry>,
-    pub(crate) limits: Arc<LimitedHandlers>,
-    pub(crate) intake: Arc<Intake>,
-    followed: Arc<Followed>,
-    pub(super) open: Arc<OpenTransactions>,
-    lease: Duration,
-    /// The span in which every task of it runs.
-    pub(super) span: Span,
-}
-
-/// The steps that events go through on their way into the table.
-#[derive(Debug, Default)]
-pub(super) struct Writing {
-    pub(super) hooks: WriterHooks,
-    pub(super) contexts: Contexts,
-    pub(super) fan_out: FanOut,
-}
-
-/// Makes rows of events as this outbox is set up.
-struct Rows {
-    contexts: Contexts,
-    fan_out: FanOut,
-    telemetry: Arc<Telemetry>,
-}
-
-impl RowMaker for Rows {
-    fn rows(&self, mut events: Vec<Envelope>) -> Vec<NewRow> {
-        self.contexts.capture(&mut events);
-        self.fan_out.rows(events)
-    }
-
-    fn inserted(&self, took: Duration, rows: Option<usize>) {
-        self.telemetry.meters.write.record(took, rows);
-    }
-}
-
-impl Shared {
-    pub(super) fn new(
-        store: Arc<dyn Store>,
-        stamp: Arc<Stamp>,
-        writing: Writing,
-        hot_path: HotPath,
-        config: &Config,
-        router: &Router,
-        span: Span,
-    ) -> Self {
-        let metrics_factory = MetricsFactory::new(&config.metrics.prefix, store.info());
-        let meters = Meters::new(&metrics_factory, router.event_types(), Arc::clone(&stamp));
-        let counters = Counters::new(&metrics_factory);
-        let limits = Arc::new(LimitedHandlers::new(router, &metrics_factory));
-        let (capacity, wakes_others) = (config.dispatch.hot_capacity, config.wake_up.enabled);
-        let calls = Calls::new(config.dispatch.slow_after, meters.abandoned.clone());
-        let telemetry = Arc::new(Telemetry::new(counters, meters, calls));
-        let intake = Intake::new(hot_path, capacity, wakes_others, Arc::clone(&stamp), Arc::clone(&telemetry));
-        let (intake, open) = (Arc::new(intake), Arc::<OpenTransactions>::default());
-        let Writing { hooks, contexts, fan_out } = writing;
-        let writing = Arc::new(WriterParts {
-            store: Arc::clone(&store),
-            stamp: Arc::clone(&stamp),
-            hooks,
-            rows: Box::new(Rows { contexts, fan_out, telemetry: Arc::clone(&telemetry) }),
-            sink: Arc::<Intake>::clone(&intake),
-            open: Arc::clone(&open),
-        });
-        Self {
-            store,
-            stamp,
-            writer: Writer::new(Arc::clone(&writing)),
-            writing,
-            telemetry,
-            limits,
-            intake,
-            followed: Arc::new(Followed::new(config.settle.delete_done)),
-            open,
-            lease: config.ownership.lease,
-            span,
-        }
-    }
-}
-
-/// The tasks of a running outbox; they stop when it is dropped.
-#[derive(Debug)]
-pub(super) struct Running {
-    mode: Mode,
-    tasks: TaskTracker,
-    role: watch::Receiver<Role>,
-    pub(super) stop: CancellationToken,
-    pub(super) drain_rules: DrainRules,
-    /// Ends draining, whatever the drain timeout leaves of it.
-    hurry: CancellationToken,
-    _stop_when_dropped: DropGuard,
 }
 
 impl Outbox {
@@ -184,66 +72,6 @@ impl Outbox {
     /// ```
     pub fn builder(mode: impl Into<Mode>) -> OutboxBuilder {
         OutboxBuilder::new(mode.into(), None)
-    }
-
-    pub(super) fn launch(
-        shared: Arc<Shared>,
-        supervisor: Supervisor,
-        first: Membership,
-        acquired: Option<Acquired>,
-    ) -> Self {
-        let tasks = supervisor.tasks.clone();
-        let role = supervisor.role.subscribe();
-        let (stop, hurry) = (supervisor.stop.clone(), supervisor.hurry.clone());
-        let mode = Mode::from(supervisor.mode);
-        let drain_rules = DrainRules::new(Some(supervisor.mode), &supervisor.config);
-        wake_each_other(&shared, &supervisor.random, &tasks, &stop, true);
-        follow(&shared, &supervisor.random, &tasks, &stop);
-        // Where rows are deleted when they are delivered, one that is not there may have been. Whoever only writes does not know.
-        if !supervisor.config.settle.delete_done {
-            look_up_reported(&shared, &tasks, &stop);
-        }
-        let gauge_reporter = GaugeReporter {
-            store: Arc::clone(&shared.store),
-            intake: Arc::clone(&shared.intake),
-            telemetry: Arc::clone(&shared.telemetry),
-            limits: Arc::clone(&shared.limits),
-            random: Arc::clone(&supervisor.random),
-            interval: supervisor.config.metrics.interval,
-            mode: supervisor.mode,
-        };
-        tasks.spawn(gauge_reporter.run(role.clone()).instrument(shared.span.clone()));
-        tasks.spawn(supervisor.run(first, acquired).instrument(shared.span.clone()));
-        tasks.close();
-        let running =
-            Running { mode, tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry, drain_rules };
-        Self { shared, running: Arc::new(running) }
-    }
-
-    pub(super) fn launch_writer(
-        shared: Arc<Shared>,
-        purger: Option<Purger>,
-        config: &Config,
-        random: &Arc<dyn Random>,
-    ) -> Self {
-        let (mode, drain_rules) = (Mode::WriterOnly, DrainRules::new(None, config));
-        let (tasks, stop, hurry) = (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
-        let (told, role) = watch::channel(Role::Writing);
-        shared.telemetry.meters.never_delivers();
-        wake_each_other(&shared, random, &tasks, &stop, false);
-        follow(&shared, random, &tasks, &stop);
-        if let Some(purger) = purger {
-            tasks.spawn(Purger { stop: stop.clone(), ..purger }.run().instrument(shared.span.clone()));
-        }
-        let stopped = stop.clone();
-        tasks.spawn(async move {
-            stopped.cancelled().await;
-            told.send_replace(Role::Stopped);
-        });
-        tasks.close();
-        let running =
-            Running { mode, tasks, role, _stop_when_dropped: stop.clone().drop_guard(), stop, hurry, drain_rules };
-        Self { shared, running: Arc::new(running) }
     }
 
     /// Writes one event in the caller's transaction: a reference to a typed event, or an
@@ -521,57 +349,5 @@ impl Outbox {
             self.running.hurry.cancel();
         }
         self.running.tasks.wait().await;
-    }
-}
-
-/// Starts what looks for the events that somebody waits for. While nobody does, it asks nothing.
-fn follow(shared: &Arc<Shared>, random: &Arc<dyn Random>, tasks: &TaskTracker, stop: &CancellationToken) {
-    let follower = Follower {
-        store: Arc::clone(&shared.store),
-        followed: Arc::clone(&shared.followed),
-        random: Arc::clone(random),
-        stop: stop.clone(),
-    };
-    tasks.spawn(follower.run().instrument(shared.span.clone()));
-}
-
-/// Looks up what is reported as committed, for the log.
-fn look_up_reported(shared: &Arc<Shared>, tasks: &TaskTracker, stop: &CancellationToken) {
-    let (outbox, stop) = (Arc::clone(shared), stop.clone());
-    let looking = async move {
-        let Shared { intake, store, .. } = &*outbox;
-        stop.run_until_cancelled(intake.reported.look_up(&**store, intake)).await;
-    };
-    tasks.spawn(looking.instrument(shared.span.clone()));
-}
-
-/// Starts what wakes other processes and, where this one delivers, what lets them wake it.
-fn wake_each_other(
-    shared: &Arc<Shared>,
-    random: &Arc<dyn Random>,
-    tasks: &TaskTracker,
-    stop: &CancellationToken,
-    delivers: bool,
-) {
-    if !shared.intake.notifier.is_enabled() {
-        return;
-    }
-    let ours = (Arc::clone(shared), Arc::clone(random), stop.clone());
-    let theirs = ours.clone();
-    let waking = async move {
-        let (shared, random, stop) = ours;
-        if let Some(wake_ups) = shared.store.wake_ups() {
-            stop.run_until_cancelled(shared.intake.notifier.run(wake_ups, &*random)).await;
-        }
-    };
-    tasks.spawn(waking.instrument(shared.span.clone()));
-    if delivers {
-        let listening = async move {
-            let (shared, random, stop) = theirs;
-            if let Some(wake_ups) = shared.store.wake_ups() {
-                stop.run_until_cancelled(listen(wake_ups, &shared.intake.poll_schedule, &*random)).await;
-            }
-        };
-        tasks.spawn(listening.instrument(shared.span.clone()));
     }
 }

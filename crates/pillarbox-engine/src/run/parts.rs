@@ -166,7 +166,7 @@ impl<'a> Parts<'a> {
             passed: PassedOver::default(),
             not_admitted: Vec::new(),
             read_passed: false,
-            begun_anew: self.in_flight.times_begun_anew(),
+            invalidations: self.in_flight.invalidations(),
             // As many had been counted before anything was read.
             interventions: self.tenure.interventions,
             suspects: if self.tenure.unclean { self.supervisor.config.dispatch.cold_capacity } else { 0 },

@@ -6,7 +6,7 @@ use tokio::time::timeout;
 use super::Outbox;
 
 /// The time that a start may take to end once nobody waits for it any more.
-const GRACE: Duration = Duration::from_secs(5);
+const START_GRACE: Duration = Duration::from_secs(5);
 
 /// Waits for an outbox to start, unless `stop` is ready before it has: `None` then. `starting` is what `start` of a builder returns.
 ///
@@ -45,7 +45,7 @@ pub async fn start_unless<E>(
         started = &mut starting => return started.map(Some),
         () = stop => {}
     }
-    if let Ok(Ok(outbox)) = timeout(GRACE, starting).await {
+    if let Ok(Ok(outbox)) = timeout(START_GRACE, starting).await {
         outbox.shutdown_within(Duration::ZERO).await;
     }
     Ok(None)

@@ -21,7 +21,7 @@ use crate::ownership::{Lease, Watch};
 use crate::tenure::{Standing, Tenure};
 
 /// The number of tries of a start to get the lock of the nodes, each time for as long as the store waits for a lock: some two minutes.
-const START_TRIES: u32 = 12;
+const MAX_START_TRIES: u32 = 12;
 
 /// The time that leaving may take when the database does not answer. Without it the lease just ends by itself.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -100,8 +100,8 @@ impl Supervisor {
         let membership = loop {
             match self.join().await {
                 Ok(membership) => break membership,
-                Err(error) if error.kind() == StoreErrorKind::Contention && tries < START_TRIES => {
-                    tracing::warn!(%error, tries, max_tries = START_TRIES, "the start waits for a lock on the node table that another process holds; trying again");
+                Err(error) if error.kind() == StoreErrorKind::Contention && tries < MAX_START_TRIES => {
+                    tracing::warn!(%error, tries, max_tries = MAX_START_TRIES, "the start waits for a lock on the node table that another process holds; trying again");
                     tries += 1;
                     tokio::time::sleep(backoff.next(&*self.random)).await;
                 }
@@ -255,14 +255,14 @@ impl Supervisor {
         if let Some(tenure) = turn {
             let term = Term::begin(self, tenure, lost.clone());
             // Seen from outside, a node whose lease is lost no longer delivers, whatever it still has to end.
-            let told = async {
+            let shown = async {
                 lost.cancelled().await;
                 self.role.send_replace(Role::Joining);
                 std::future::pending().await
             };
             let ended = tokio::select! {
                 ended = term.serve() => ended,
-                never = told => never,
+                never = shown => never,
             };
             match ended {
                 Ended::Stopped => tracing::info!(node = %member.node, "the outbox has stopped"),

@@ -14,16 +14,16 @@ use super::tasks::TaskTracker;
 use super::vital::vital;
 use crate::dispatch::CrashTracker;
 use crate::observe::Loops;
-use crate::queue::{InFlight, RELEASED_AT_ONCE, WorkQueue};
+use crate::queue::{InFlight, MAX_RELEASED_AT_ONCE, WorkQueue};
 use crate::tenure::Tenure;
 
 /// The time that the last verdicts may take to be recorded once the handlers have ended.
-const LAST_SETTLE: Duration = Duration::from_secs(2);
+const LAST_SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time that running handlers may take to end once the lease is lost. Their verdicts will be refused, and until they have
 /// ended this node does not come back.
-const LOST_GRACE: Duration = Duration::from_secs(1);
+const LOST_LEASE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time that tasks may take to notice that they were abandoned.
-const LAST_TASKS: Duration = Duration::from_millis(500);
+const LAST_TASKS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The reason why a term ended.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl<'a> Term<'a> {
             // What is queued belongs to the next owner; handlers that run were told.
             self.in_flight.abandon();
             self.signals.give_up.cancel();
-            drain_timeout.min(LOST_GRACE)
+            drain_timeout.min(LOST_LEASE_TIMEOUT)
         } else {
             self.in_flight.close();
             drain_timeout
@@ -148,7 +148,7 @@ impl<'a> Term<'a> {
         let withdraw = async {
             if matches!(ended, Ended::LeaseLost) {
                 let under_way = self.crashes.under_way();
-                let withdrawn = timeout(LAST_SETTLE, self.crashes.withdraw(&self.tenure, &under_way)).await;
+                let withdrawn = timeout(LAST_SETTLE_TIMEOUT, self.crashes.withdraw(&self.tenure, &under_way)).await;
                 drop(withdrawn);
             }
         };
@@ -160,7 +160,7 @@ impl<'a> Term<'a> {
                 "the drain timeout has passed; queued and running events are left to the next owner"
             );
             self.signals.abandon.cancel();
-            if timeout(LAST_TASKS, self.deliverers.wait()).await.is_err() {
+            if timeout(LAST_TASKS_TIMEOUT, self.deliverers.wait()).await.is_err() {
                 tracing::warn!("a handler blocks its thread; it is no longer waited for");
             }
         }
@@ -168,7 +168,7 @@ impl<'a> Term<'a> {
         telemetry.failures.flush();
         telemetry.calls.close();
         self.settler.close();
-        if timeout(LAST_SETTLE, self.settler.wait()).await.is_err() {
+        if timeout(LAST_SETTLE_TIMEOUT, self.settler.wait()).await.is_err() {
             tracing::warn!("the last verdicts could not be recorded in time; their events are delivered again");
             self.signals.give_up.cancel();
             self.settling.abort();
@@ -177,30 +177,30 @@ impl<'a> Term<'a> {
             self.release().await;
         }
         self.in_flight.clear();
-        let Loops { look, settle, share, notice, .. } = &*telemetry.loops;
-        for health in [look, settle, share, notice] {
+        let Loops { poll, settle, share, notice, .. } = &*telemetry.loops;
+        for health in [poll, settle, share, notice] {
             health.clear();
         }
         ended
     }
 
-    /// Gives back what is still held, so that another node delivers it at once and does not take this one for dead.
+    /// Gives back what is still in memory, so that another node delivers it at once and does not take this one for dead.
     async fn release(&self) {
-        let held = match self.tenure.fence() {
+        let rows = match self.tenure.fence() {
             Fence::Table | Fence::Partition => self.crashes.under_way(),
             Fence::Row => self.in_flight.rows(),
         };
-        if held.is_empty() {
+        if rows.is_empty() {
             return;
         }
         let releasing = async {
-            for rows in held.chunks(RELEASED_AT_ONCE) {
+            for rows in rows.chunks(MAX_RELEASED_AT_ONCE) {
                 self.supervisor.shared.store.release(&self.tenure.node, rows).await?;
             }
             Ok::<_, StoreError>(())
         };
-        match timeout(LAST_SETTLE, releasing).await {
-            Ok(Ok(())) => tracing::info!(events = held.len(), "gave back what was not delivered"),
+        match timeout(LAST_SETTLE_TIMEOUT, releasing).await {
+            Ok(Ok(())) => tracing::info!(events = rows.len(), "gave back what was not delivered"),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "claimed rows could not be released; other nodes reclaim them when this node's lease ends");
             }

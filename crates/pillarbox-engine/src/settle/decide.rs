@@ -16,11 +16,11 @@ const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Shortest wait for an event whose delivery counted no attempt. Without one, a handler that asks for none would be called in a loop that no limit
 /// of attempts ends. It is short, since a handler may well ask for some milliseconds, as one that polls does.
-const MIN_UNCOUNTED: Duration = Duration::from_millis(10);
+const MIN_UNCOUNTED_DELAY: Duration = Duration::from_millis(10);
 
 /// The time after which a handler is called again whose transaction could not be committed. That counts no attempt, since it is a failure of
 /// the database's, as where a verdict cannot be recorded.
-const COMMIT_AGAIN: Duration = Duration::from_secs(1);
+const COMMIT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The end of an attempt.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
         // A position is kept, or not, before anything is decided.
         Attempt::Ended(Ok(Outcome::Done | Outcome::DeliveredAs(_))) | Attempt::Recorded => Change::Done.into(),
         Attempt::Unrecorded(error) => {
-            Change::Retry { attempts, delay: COMMIT_AGAIN, error: Some(clean_error(&error)) }.into()
+            Change::Retry { attempts, delay: COMMIT_RETRY_DELAY, error: Some(clean_error(&error)) }.into()
         }
         Attempt::NotBegun => Change::Retry { attempts, delay: Duration::ZERO, error: None }.into(),
         Attempt::Ended(Ok(Outcome::Defer(delay))) => {
@@ -108,7 +108,7 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
 
 /// The wait that a handler asks for without counting an attempt, within its bounds.
 pub(crate) fn uncounted(delay: Duration) -> Duration {
-    delay.clamp(MIN_UNCOUNTED, MAX_DELAY)
+    delay.clamp(MIN_UNCOUNTED_DELAY, MAX_DELAY)
 }
 
 /// An event that nobody takes is left for a newer release, unless it has waited for long enough.

@@ -46,24 +46,24 @@ pub(crate) struct Settler {
     pub(crate) complaints: Complaints,
 }
 
-/// The time from the start of one batch to the start of the next, unless the next is [`WORTH_A_CALL`]. A statement costs the database
+/// The time from the start of one batch to the start of the next, unless the next is [`FULL_BATCH`]. A statement costs the database
 /// as much as ten rows of it: recorded in threes, as they came, the verdicts of busy writers took a third of their database's time.
-const PACE: Duration = Duration::from_millis(2);
+const BATCH_INTERVAL: Duration = Duration::from_millis(2);
 /// Number of verdicts that are recorded without waiting for more: the statement is a small part of what they cost.
-const WORTH_A_CALL: usize = 128;
+const FULL_BATCH: usize = 128;
 
 /// Number of verdicts that are recorded sooner by two calls: below it, the second call costs what it saves.
-const WORTH_TWO_CALLS: usize = 2 * WORTH_A_CALL;
+const MIN_FOR_TWO_CALLS: usize = 2 * FULL_BATCH;
 
 /// A call that fails after this long was too much for the way to the database, or waits for a row that somebody has locked: it timed out, or
 /// would have. It is repeated in parts.
-const TOO_LONG: Duration = Duration::from_secs(5);
+const TIMED_OUT_AFTER: Duration = Duration::from_secs(5);
 /// Number of parts into which such a call is divided, again and again until they succeed. Few levels of many parts: each level that fails
 /// takes a time limit of the database.
 const PARTS: usize = 8;
 /// Number of such failures in a row after which a lone verdict is not recorded where no order is kept: one locked row must not stop all
 /// others. Where order is kept, a row whose verdict is not recorded would be overtaken.
-const MOST_LOCKED: u32 = 3;
+const MAX_LOCKED_TRIES: u32 = 3;
 
 /// A call has failed.
 struct FailedCall {
@@ -98,7 +98,7 @@ impl Settler {
                         return;
                     }
                     if let Some(began) = began {
-                        self.gather(&mut batch, began + PACE).await;
+                        self.gather(&mut batch, began + BATCH_INTERVAL).await;
                     }
                     began = Some(Instant::now());
                     if self.delete_done {
@@ -135,7 +135,7 @@ impl Settler {
 
     /// Receives more verdicts until that time, or until they are worth a call.
     async fn gather(&mut self, batch: &mut Vec<Verdict>, until: Instant) {
-        let enough = self.batch.min(WORTH_A_CALL);
+        let enough = self.batch.min(FULL_BATCH);
         while batch.len() < enough {
             let room = self.batch - batch.len();
             match timeout_at(until, self.verdicts.recv_many(batch, room)).await {
@@ -227,9 +227,9 @@ impl Settler {
                     if self.give_up.run_until_cancelled(wait).await.is_none() {
                         return self.not_recorded(batch);
                     }
-                    too_long = if took >= TOO_LONG { too_long + 1 } else { 0 };
+                    too_long = if took >= TIMED_OUT_AFTER { too_long + 1 } else { 0 };
                     match batch {
-                        [verdict] if too_long >= MOST_LOCKED && !self.keeps_order() => {
+                        [verdict] if too_long >= MAX_LOCKED_TRIES && !self.keeps_order() => {
                             return self.unrecordable(verdict, &error);
                         }
                         [_, _, ..] if too_long > 0 => return self.settle_parts(batch, PARTS, tried).await,
@@ -348,7 +348,7 @@ impl Settler {
 /// The way to divide a batch, if it may be divided and is large enough. All verdicts of a key that keeps its order are in one part: with a
 /// later event of it DONE and an earlier one not, a crash would have the earlier one delivered last.
 fn division(batch: &[Verdict], mode: Mode) -> Option<Division> {
-    if batch.len() < WORTH_TWO_CALLS {
+    if batch.len() < MIN_FOR_TWO_CALLS {
         return None;
     }
     match mode {

@@ -6,13 +6,13 @@ use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt, Scope};
 
 use crate::guard::CallResult;
 
-pub(crate) type Answer = Result<Outcome, HandlerError>;
+pub(super) type Answer = Result<Outcome, HandlerError>;
 
 /// The time that an event stays away if its own target is missing, while its route goes on.
-const STRANDED: Duration = Duration::from_secs(30);
+const STRANDED_DELAY: Duration = Duration::from_secs(30);
 
 /// The state of a destination, by all receipts of a call; `None` if they say nothing about it.
-pub(crate) fn verdict<'a>(receipts: impl IntoIterator<Item = &'a Receipt>) -> Option<CallResult> {
+pub(super) fn verdict<'a>(receipts: impl IntoIterator<Item = &'a Receipt>) -> Option<CallResult> {
     let (mut refused, mut declined): (Option<&PublishError>, Option<&PublishError>) = (None, None);
     let mut asked: Option<(&PublishError, Duration)> = None;
     let (mut taken, mut answered) = (false, false);
@@ -52,7 +52,7 @@ pub(super) fn declination(error: &PublishError) -> CallResult {
 }
 
 /// The answer for an event by its receipt; `delay` is the time for which it stays away if the destination is to blame, where that is known.
-pub(crate) fn answer(route: &str, receipt: Receipt, delay: Option<Duration>) -> Answer {
+pub(super) fn answer(route: &str, receipt: Receipt, delay: Option<Duration>) -> Answer {
     let error = match receipt {
         Ok(position) => return Ok(position.map_or(Outcome::Done, Outcome::DeliveredAs)),
         Err(error) => error,
@@ -64,7 +64,7 @@ pub(crate) fn answer(route: &str, receipt: Receipt, delay: Option<Duration>) -> 
     let text = format!("route `{route}`: {error}");
     Err(match (kind, asked) {
         (PublishErrorKind::Unavailable | PublishErrorKind::Misconfigured, asked) => {
-            HandlerError::defer_on_this_node(delay.unwrap_or(STRANDED).max(asked.unwrap_or_default()), text)
+            HandlerError::defer_on_this_node(delay.unwrap_or(STRANDED_DELAY).max(asked.unwrap_or_default()), text)
         }
         (PublishErrorKind::Temporary, Some(delay)) => HandlerError::retry_after(delay, text),
         (PublishErrorKind::Temporary, None) => HandlerError::retryable(text),

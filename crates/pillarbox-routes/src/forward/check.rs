@@ -8,15 +8,15 @@ use pillarbox_core::publisher::{PublishError, PublishErrorKind, Publisher};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::Forwarder;
+use super::admission::Probing;
 use super::answer::refusal;
-use super::forwarder::Probing;
 use crate::guard::CallResult;
 use crate::route::{CheckError, RouteRuntime};
 
 /// The time between two questions to a destination that is not there when events begin to be passed on.
-const AGAIN: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// The interval of the search for routes whose pause is over and that no event has tried out.
-const LOOK: Duration = Duration::from_secs(1);
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A broker, and what routes send to there.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Asked {
         loop {
             match timeout_at(deadline, self.publisher.check(&self.targets)).await {
                 Ok(Err(error)) if error.kind() == PublishErrorKind::Unavailable => {
-                    if Instant::now() + AGAIN >= deadline {
+                    if Instant::now() + CHECK_INTERVAL >= deadline {
                         return Err(error);
                     }
                     last = Some(error);
@@ -91,7 +91,7 @@ impl Asked {
                     return Err(last.unwrap_or_else(silent));
                 }
             }
-            sleep(AGAIN).await;
+            sleep(CHECK_INTERVAL).await;
         }
     }
 }
@@ -167,13 +167,13 @@ impl Forwarder {
     /// none is left, or none has come yet. It never ends; drop it when the outbox stops.
     pub async fn watch(&self) {
         let mut asking = FuturesUnordered::new();
-        let mut next = Instant::now() + LOOK;
+        let mut next = Instant::now() + PROBE_INTERVAL;
         loop {
             tokio::select! {
                 () = sleep_until(next) => {}
                 Some(()) = asking.next() => continue,
             }
-            next = Instant::now() + LOOK;
+            next = Instant::now() + PROBE_INTERVAL;
             for runtime in &self.0.table().runtimes {
                 let Some(sink) = &runtime.sink else { continue };
                 sink.targets.lock().forget(Instant::now());

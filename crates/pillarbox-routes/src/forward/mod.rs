@@ -1,20 +1,29 @@
 //! The handler of an outbox that passes its events on.
 
+mod admission;
 mod answer;
-mod by_hand;
+mod batch;
 mod check;
+mod delay;
+mod destination;
 mod findings;
 mod forwarder;
+mod learn;
 mod message_span;
+mod operator;
+mod paused_types;
 mod prepared;
 mod replace;
+mod send;
 mod status;
 mod stranded;
+mod table;
 mod target_log;
+mod unrouted;
 
-pub(crate) use answer::answer;
 pub use check::Broker;
-pub use forwarder::{Destination, Forwarder};
+pub use destination::Destination;
+pub use forwarder::Forwarder;
 pub use status::{RouteState, RouteStatus, TargetStatus};
 pub(crate) use stranded::Stranded;
 pub(crate) use target_log::TargetLog;

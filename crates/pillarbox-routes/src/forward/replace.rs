@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 use tokio::time::Instant;
 
 use super::Forwarder;
-use super::forwarder::Table;
+use super::table::Table;
 use crate::route::{RouteError, RouteRuntime, Routes};
 
 impl Forwarder {
@@ -33,19 +33,19 @@ impl Forwarder {
             runtime.meters.retire();
             stay_paused(runtime, &built.runtimes);
         }
-        let (now, mut held_until) = (Instant::now(), None);
+        let (now, mut paused_until) = (Instant::now(), None);
         for sink in table.runtimes.iter().filter_map(|runtime| runtime.sink.as_ref()) {
-            let mut types = sink.types.lock();
-            // None is held for a route that is no more.
-            self.0.type_pause.resume(types.known.keys().map(|held| &**held));
-            held_until = held_until.max(types.begin_anew(now, generation));
+            let mut types = sink.pausable_types.lock();
+            // None stays paused for a route that is no more.
+            self.0.type_pause.resume(types.known.keys().map(|event_type| &**event_type));
+            paused_until = paused_until.max(types.invalidate(now, generation));
         }
         for sink in built.runtimes.iter().filter_map(|runtime| runtime.sink.as_ref()) {
-            let mut types = sink.types.lock();
+            let mut types = sink.pausable_types.lock();
             types.generation = generation;
-            types.were_held(held_until);
+            types.were_paused(paused_until);
         }
-        self.0.told.lock().clear();
+        self.0.logged_types.lock().clear();
         *table = Arc::new(Table::new(built, generation));
         Ok(())
     }

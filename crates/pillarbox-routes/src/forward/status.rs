@@ -47,7 +47,7 @@ fn is_none(paused: &usize) -> bool {
 }
 
 /// Targets that a status shows.
-const SHOWN: usize = 20;
+const MAX_TARGETS_SHOWN: usize = 20;
 
 impl RouteStatus {
     pub(super) fn of(route: &RouteRuntime, now: Instant) -> Self {
@@ -83,7 +83,7 @@ fn targets(sink: &Sink, now: Instant) -> (usize, Vec<TargetStatus>) {
     let mut paused: Vec<_> = targets.all_paused().collect();
     paused.sort_by_key(|(_, until, _)| *until);
     let count = paused.len();
-    let shown = paused.into_iter().take(SHOWN).map(|(part, until, problem)| TargetStatus {
+    let shown = paused.into_iter().take(MAX_TARGETS_SHOWN).map(|(part, until, problem)| TargetStatus {
         target: sink.shown(part),
         state: RouteState::paused(until, now, &problem),
     });

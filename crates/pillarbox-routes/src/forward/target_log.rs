@@ -4,7 +4,7 @@ use crate::guard::{Part, Transition};
 use crate::route::{RouteRuntime, Sink};
 
 /// The lines of a kind in ten seconds: a handful of targets is named, and thousands are not.
-const LINES: u32 = 10;
+const MAX_LINES: u32 = 10;
 
 /// Tells of the targets of one route that are paused by themselves, and of those that go on. There may be many, and each pauses again and again:
 /// a few are named, the next line speaks for the remainder too, and the status of the route has the others.
@@ -16,7 +16,7 @@ pub(crate) struct TargetLog {
 
 impl Default for TargetLog {
     fn default() -> Self {
-        Self { paused: Throttle::lines(LINES), resumed: Throttle::lines(LINES) }
+        Self { paused: Throttle::lines(MAX_LINES), resumed: Throttle::lines(MAX_LINES) }
     }
 }
 

@@ -9,7 +9,7 @@ use super::targets::Part;
 /// Parts of a destination that are remembered at most.
 const MAX_PARTS: usize = 1000;
 /// The time without trouble, beyond twice the last delay, after which trouble is new again: what was put off has come back by then.
-const CALM: Duration = Duration::from_secs(1);
+const RESET_AFTER: Duration = Duration::from_secs(1);
 
 /// The delays of events that were not taken by a destination which takes others, so that no pause holds them back.
 ///
@@ -39,7 +39,7 @@ impl Backoffs {
     /// The delay of an event that this part, or the destination as a whole, did not take in a call that has ended now.
     pub(crate) fn delay(&mut self, part: Option<&Part>, now: Instant) -> Duration {
         let Breaker { pause, max_pause, .. } = self.breaker;
-        let is_over = |trouble: &Trouble| now > trouble.last + trouble.delay * 2 + CALM;
+        let is_over = |trouble: &Trouble| now > trouble.last + trouble.delay * 2 + RESET_AFTER;
         let part = part.cloned();
         if self.troubles.len() >= MAX_PARTS && !self.troubles.contains_key(&part) {
             self.troubles.retain(|_, trouble| !is_over(trouble));
@@ -87,7 +87,7 @@ mod tests {
             now += seconds(delay);
         }
         assert_eq!(backoffs.delay(None, now + seconds(10)), seconds(10), "it may have come back so late");
-        assert_eq!(backoffs.delay(None, now + seconds(10 + 2 * 10) + CALM + CALM), seconds(1));
+        assert_eq!(backoffs.delay(None, now + seconds(10 + 2 * 10) + RESET_AFTER + RESET_AFTER), seconds(1));
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl Default for Breaker {
 
 /// The time after a pause in which events have the first turn at trying the destination out, since they show more than a check.
 /// An event that was put off comes back up to a tenth of the pause later than its end.
-const TURN_OF_EVENTS: Duration = Duration::from_secs(2);
+const EVENT_PROBE_WINDOW: Duration = Duration::from_secs(2);
 
 /// The state of a route's breaker. Pure: it is told the time, and what happened.
 #[derive(Debug)]
@@ -193,7 +193,7 @@ impl Circuit {
             State::Open { .. } => Transition::None,
         };
         let until = now + length;
-        let unasked = until + length / 10 + TURN_OF_EVENTS;
+        let unasked = until + length / 10 + EVENT_PROBE_WINDOW;
         self.state = State::Open { until, unasked, pause, problem, probing: false };
         transition
     }

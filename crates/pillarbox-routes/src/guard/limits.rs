@@ -51,16 +51,16 @@ struct RateTurn<'a> {
     _turn: SemaphorePermit<'a>,
 }
 
-/// Leave to send, until it is dropped.
+/// Permission to send, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Leave<'a> {
+pub(crate) struct SendPermit<'a> {
     _call: Option<SemaphorePermit<'a>>,
 }
 
 /// The time that a batch stays away after it has waited in vain for its turn.
-const CROWDED: Duration = Duration::from_secs(1);
+const CROWDED_DELAY: Duration = Duration::from_secs(1);
 /// The delay for which the rate makes up: that of a batch which was sent away and comes back later than it could have been sent.
-const MADE_UP: Duration = Duration::from_secs(1);
+const MAX_CATCH_UP: Duration = Duration::from_secs(1);
 
 impl Limits {
     /// `calls` at once and `rate` messages in a second, if given; neither is zero.
@@ -75,7 +75,7 @@ impl Limits {
         let call = match &self.calls {
             None => None,
             // It is never closed.
-            Some(calls) => timeout_at(deadline, calls.acquire()).await.map_err(|_| NotNow(CROWDED))?.ok(),
+            Some(calls) => timeout_at(deadline, calls.acquire()).await.map_err(|_| NotNow(CROWDED_DELAY))?.ok(),
         };
         let rate = match &self.rate {
             None => None,
@@ -87,11 +87,11 @@ impl Limits {
 
 impl<'a> Turn<'a> {
     /// Sending begins: charges so many messages, and lets the next batch have its turn.
-    pub(crate) fn spend(self, messages: usize) -> Leave<'a> {
+    pub(crate) fn spend(self, messages: usize) -> SendPermit<'a> {
         if let Some(RateTurn { rate, from, _turn }) = self.rate {
             rate.charge(messages, from);
         }
-        Leave { _call: self.call }
+        SendPermit { _call: self.call }
     }
 }
 
@@ -105,7 +105,7 @@ impl Rate {
         // If that is too late already, it need not wait for those before it.
         self.begins(asked, deadline)?;
         let Ok(turn) = timeout_at(deadline, self.turn.acquire()).await else {
-            return Err(self.account.lock().send_away(deadline).max(NotNow(CROWDED)));
+            return Err(self.account.lock().send_away(deadline).max(NotNow(CROWDED_DELAY)));
         };
         let from = self.begins(asked, deadline)?;
         sleep_until(from).await;
@@ -131,7 +131,7 @@ impl Account {
         match self.paid {
             None => asked,
             // It was sent away, and is late by what it took to come back.
-            Some(paid) if self.is_wanted && asked <= paid + MADE_UP => paid,
+            Some(paid) if self.is_wanted && asked <= paid + MAX_CATCH_UP => paid,
             Some(paid) => paid.max(asked),
         }
     }
@@ -147,11 +147,11 @@ impl Account {
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(1);
+    const MAX_WAIT: Duration = Duration::from_secs(1);
 
     /// The time since `start` at which messages were sent, in milliseconds.
     async fn sent(limits: &Limits, messages: usize, start: Instant) -> Result<u128, NotNow> {
-        drop(limits.turn(PATIENCE).await?.spend(messages));
+        drop(limits.turn(MAX_WAIT).await?.spend(messages));
         Ok(start.elapsed().as_millis())
     }
 
@@ -192,10 +192,10 @@ mod tests {
         let (limits, start) = (Limits::new(Some(5), Some(10)), Instant::now());
         assert_eq!(sent(&limits, 8, start).await, Ok(0));
         for _ in 0..20 {
-            let waits = tokio::time::timeout(Duration::from_millis(10), limits.turn(PATIENCE)).await;
+            let waits = tokio::time::timeout(Duration::from_millis(10), limits.turn(MAX_WAIT)).await;
             assert!(waits.is_err());
         }
-        let late = limits.turn(PATIENCE);
+        let late = limits.turn(MAX_WAIT);
         tokio::pin!(late);
         assert!(futures_util::poll!(late.as_mut()).is_pending(), "the first of them");
         let (one, other) = tokio::join!(sent(&limits, 1, start), async {
@@ -204,7 +204,7 @@ mod tests {
         });
         assert_eq!(
             (one, other),
-            (Err(NotNow(PATIENCE)), Err(NotNow(PATIENCE))),
+            (Err(NotNow(MAX_WAIT)), Err(NotNow(MAX_WAIT))),
             "it was not asked again, and has its turn"
         );
         drop(late.await.expect("it has its turn"));
@@ -214,22 +214,22 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn so_many_calls_go_at_once_and_who_waits_too_long_is_told() {
         let limits = Limits::new(Some(1), None);
-        let first = limits.turn(PATIENCE).await.expect("free").spend(1);
-        let second = limits.turn(PATIENCE);
+        let first = limits.turn(MAX_WAIT).await.expect("free").spend(1);
+        let second = limits.turn(MAX_WAIT);
         tokio::pin!(second);
         assert!(futures_util::poll!(second.as_mut()).is_pending());
         let start = Instant::now();
-        assert_eq!(limits.turn(PATIENCE).await.err(), Some(NotNow(CROWDED)));
-        assert_eq!(start.elapsed(), PATIENCE);
+        assert_eq!(limits.turn(MAX_WAIT).await.err(), Some(NotNow(CROWDED_DELAY)));
+        assert_eq!(start.elapsed(), MAX_WAIT);
         drop(first);
         drop(second.await.expect("it came first"));
-        assert!(limits.turn(PATIENCE).await.is_ok(), "free again");
+        assert!(limits.turn(MAX_WAIT).await.is_ok(), "free again");
     }
 
     #[tokio::test(start_paused = true)]
     async fn waiting_for_a_call_and_for_the_rate_takes_no_longer_than_one_of_them() {
         let (limits, start) = (Limits::new(Some(1), Some(1)), Instant::now());
-        let first = limits.turn(PATIENCE).await.expect("free").spend(1);
+        let first = limits.turn(MAX_WAIT).await.expect("free").spend(1);
         let ends = async {
             sleep_until(start + Duration::from_millis(600)).await;
             drop(first);

@@ -10,11 +10,11 @@ use super::breaker::{Admission, CallResult, Circuit, Transition};
 /// Parts of a destination that one route remembers as being in trouble.
 const MAX_PARTS: usize = 1000;
 /// The time that a part without any further event is remembered after its pause.
-const KEPT: Duration = Duration::from_secs(120);
+const RETENTION: Duration = Duration::from_secs(120);
 /// The time between the returns of events that wait for one part, so that a million of them are not rewritten in every pause.
-const APART: Duration = Duration::from_millis(1);
+const RETURN_INTERVAL: Duration = Duration::from_millis(1);
 /// The longest time between the end of a pause and the return of an event that waits for it.
-const LATEST: Duration = Duration::from_secs(600);
+const MAX_RETURN_DELAY: Duration = Duration::from_secs(600);
 
 /// A part of a route's destination that can be in trouble by itself, where the target depends on the event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -83,7 +83,7 @@ impl Targets {
                 Admission::Wait { until, problem } => {
                     troubled.touched = now;
                     troubled.waiting = troubled.waiting.saturating_add(1);
-                    let until = until + APART.saturating_mul(troubled.waiting).min(LATEST);
+                    let until = until + RETURN_INTERVAL.saturating_mul(troubled.waiting).min(MAX_RETURN_DELAY);
                     if admission == Admission::Probe {
                         // The server may be tried out, and the target may not.
                         parts.server.iter().for_each(|server| self.withdraw(server));
@@ -118,14 +118,14 @@ impl Targets {
             let circuit = Circuit::new(self.breaker);
             self.troubled.insert(part.clone(), Troubled { circuit, waiting: 0, touched: now });
         }
-        let transition = self.told(part, now, called);
+        let transition = self.record(part, now, called);
         if is_well && self.paused(part).is_none() {
             self.troubled.remove(part);
         }
         Changed { transition, is_new }
     }
 
-    fn told(&mut self, part: &Part, now: Instant, called: CallResult) -> Transition {
+    fn record(&mut self, part: &Part, now: Instant, called: CallResult) -> Transition {
         let Some(troubled) = self.troubled.get_mut(part) else { return Transition::None };
         let before = troubled.circuit.paused().map(|(until, _)| until);
         let transition = troubled.circuit.ended(now, called);
@@ -170,7 +170,7 @@ impl Targets {
 
     /// Forgets parts that no event has needed for a while.
     pub(crate) fn forget(&mut self, now: Instant) {
-        self.troubled.retain(|_, troubled| now < troubled.last() + KEPT);
+        self.troubled.retain(|_, troubled| now < troubled.last() + RETENTION);
     }
 
     /// True if there is a place for one more. Servers find one where targets have taken all of theirs, since one stands for many targets.
@@ -292,11 +292,15 @@ mod tests {
         targets.ended(&ill.target, start, refused(None));
         let first = until(&targets.admit(&ill, start));
         let last = (1..5000).map(|_| until(&targets.admit(&ill, start))).max().expect("some");
-        assert_eq!(last - first, 4999 * APART);
+        assert_eq!(last - first, 4999 * RETURN_INTERVAL);
         let probe = start + Duration::from_secs(1);
         assert_eq!(targets.admit(&ill, probe), Admission::Probe);
         targets.ended(&ill.target, probe, refused(None));
-        assert_eq!(until(&targets.admit(&ill, probe)), probe + Duration::from_secs(2) + APART, "counted anew");
+        assert_eq!(
+            until(&targets.admit(&ill, probe)),
+            probe + Duration::from_secs(2) + RETURN_INTERVAL,
+            "counted anew"
+        );
     }
 
     #[test]
@@ -315,9 +319,9 @@ mod tests {
         let server = Part::Server("s".into());
         assert!(targets.ended(&server, start, refused(None)).is_new, "a server has one");
         assert!(matches!(targets.admit(&target(MAX_PARTS), start), Admission::Wait { .. }), "of a paused server");
-        let later = start + 2 * KEPT;
+        let later = start + 2 * RETENTION;
         assert!(targets.ended(&target(MAX_PARTS).target, later, refused(None)).is_new, "the others are forgotten");
-        targets.forget(later + 2 * KEPT);
+        targets.forget(later + 2 * RETENTION);
         assert!(targets.is_empty());
     }
 

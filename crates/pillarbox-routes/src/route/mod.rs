@@ -1,6 +1,7 @@
 //! The routes: what an event has to be like, where it then goes, and how.
 
 mod error;
+mod pausable_types;
 mod routes;
 mod rule;
 mod runtime;

@@ -203,7 +203,7 @@ impl Checked {
             circuit: Mutex::new(Circuit::new(route.breaker)),
             targets: Mutex::new(Targets::new(route.breaker)),
             backoffs: Mutex::new(Backoffs::new(route.breaker)),
-            types: Mutex::default(),
+            pausable_types: Mutex::default(),
             by_hand: Mutex::default(),
             stranded: Stranded::default(),
             target_log: TargetLog::default(),

@@ -14,7 +14,7 @@ use crate::shape::{Format, HeaderRules, Template};
 pub(crate) type Remake = Arc<dyn Fn(&Delivery, Message) -> Result<Message, String> + Send + Sync>;
 
 /// Longest pause of a breaker.
-const A_DAY: Duration = Duration::from_secs(24 * 3600);
+const MAX_BREAKER_PAUSE: Duration = Duration::from_secs(24 * 3600);
 
 /// A route: the events that it takes, their destination, and the shape of their messages.
 ///
@@ -257,9 +257,9 @@ impl Route {
             (self.rate == Some(0), "rate", "is 0".into(), number),
             (failures == 0, "breaker.failures", "is 0".into(), "set 1 or more"),
             (pause.is_zero(), "breaker.pause", "is zero".into(), "set a duration, such as `500ms`"),
-            (pause > A_DAY, "breaker.pause", format!("is {pause:?}"), a_day),
+            (pause > MAX_BREAKER_PAUSE, "breaker.pause", format!("is {pause:?}"), a_day),
             (max_pause < pause, "breaker.max_pause", below, "set it to that or more"),
-            (max_pause > A_DAY, "breaker.max_pause", format!("is {max_pause:?}"), a_day),
+            (max_pause > MAX_BREAKER_PAUSE, "breaker.max_pause", format!("is {max_pause:?}"), a_day),
         ];
         if let Some((_, field, problem, remedy)) = table.into_iter().find(|(is_wrong, ..)| *is_wrong) {
             return Err(error(field, problem, remedy));

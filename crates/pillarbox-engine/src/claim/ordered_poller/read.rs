@@ -9,15 +9,15 @@ use pillarbox_core::plants;
 use pillarbox_core::store::{Fetch, Fetched, FetchedRow, Heads, Row, Scope};
 use tokio::time::Instant;
 
-use super::{Job, OrderedPoller, TELLING};
+use super::{Job, MIN_CONCLUSIVE_ROWS, OrderedPoller};
 use crate::claim::passed_over::Wanted;
-use crate::claim::{SLOW, promote_due};
+use crate::claim::{SLOW_FETCH, promote_due};
 use crate::observe::Counters;
 use crate::queue::{Class, FetchGuard, Limits, Source};
 
 /// Maximum number of rows that a fetch leaves out because their class has no room. Where the mark stands still, it would read them again each
 /// time; those beyond the maximum are read again.
-const MOST_LEFT_OUT: usize = 40_000;
+const MAX_LEFT_OUT: usize = 40_000;
 
 /// A fetch that is to be made.
 struct Aim {
@@ -67,7 +67,7 @@ impl OrderedPoller {
         let begun = self.queue.begin_fetch();
         if begun.freed.is_some() {
             // The job was chosen before this was given back to the table, and may begin above it: then it would be overtaken.
-            self.look_from(begun.freed);
+            self.reread_from(begun.freed);
             return Ok(None);
         }
         if self.state.left_out.version != in_flight.pauses().version() {
@@ -114,7 +114,7 @@ impl OrderedPoller {
             starts_over,
         };
         let found = self.take(job, read, begun.number, rows, fetching).await;
-        if (full || began.elapsed() > SLOW) && self.cursor.prove().await? {
+        if (full || began.elapsed() > SLOW_FETCH) && self.cursor.prove().await? {
             self.start_over();
         }
         Ok(Some(found))
@@ -180,7 +180,7 @@ impl OrderedPoller {
         if read.full && is_all_left && self.state.position(of) == before {
             self.cursor.read_in_vain(took);
         }
-        // Rows that are in memory already are no reason to look again soon.
+        // Rows that are in memory already are no reason to poll again soon.
         admitted.contains(&true)
     }
 
@@ -198,13 +198,13 @@ impl OrderedPoller {
             let proven = read.seen.min(read.complete).max(read.above);
             range.passed.left(*class, below.min(proven));
         }
-        range.passed.has_read_rows(brought, left, MOST_LEFT_OUT.saturating_sub(remembered));
+        range.passed.has_read_rows(brought, left, MAX_LEFT_OUT.saturating_sub(remembered));
     }
 
     /// A range has been read: its mark moves up to where it is proven that nothing was missed.
     fn has_read_range(&mut self, index: usize, read: Read, is_worthless: bool, took: Duration) {
         let now = Instant::now();
-        self.state.looked = Some((now, took));
+        self.state.last_read = Some((now, took));
         let Some(range) = self.state.ranges.get_mut(index) else { return };
         if read.from_bottom {
             range.bottom = Some((now, took));
@@ -225,7 +225,7 @@ impl OrderedPoller {
     /// go on from moves up only to where the table is proven complete.
     fn has_read_passed(&mut self, index: usize, wanted: Wanted, read: Read, left: &BTreeMap<Class, Vec<i64>>) {
         let Read { seen, complete, starts_over, .. } = read;
-        let is_telling = read.ready.is_some() || !read.full || read.limit >= TELLING;
+        let is_telling = read.ready.is_some() || !read.full || read.limit >= MIN_CONCLUSIVE_ROWS;
         if starts_over || !is_telling {
             return;
         }
@@ -262,7 +262,7 @@ impl OrderedPoller {
                 Some(range) => {
                     if range.is_bottom_due(now) {
                         range.mark = 0;
-                        self.queue.look_from(0);
+                        self.queue.reread_from(0);
                     }
                     if range.mark == 0 {
                         // Now and then it is asked in any case: what is known may be wrong where rows are changed by hand.
@@ -321,8 +321,8 @@ impl OrderedPoller {
                 if !read.contains(&partition) {
                     // Its own range reads it, in its turn.
                     for range in ranges.iter_mut().filter(|range| range.partitions.contains(&partition)) {
-                        range.look_from(row.seq());
-                        queue.look_from(row.seq());
+                        range.reread_from(row.seq());
+                        queue.reread_from(row.seq());
                     }
                     return false;
                 }

@@ -8,7 +8,7 @@ use crate::operator_pauses::LeftOut;
 use crate::queue::Class;
 
 /// The shortest time between two reads of a range from the bottom of the table, if the second has no other reason.
-pub(super) const BOTTOM_EVERY: Duration = Duration::from_secs(15);
+pub(super) const BOTTOM_INTERVAL: Duration = Duration::from_secs(15);
 /// Reading from the bottom takes at most this share of the time, however many rows there have to be passed over.
 const BOTTOM_SHARE: u32 = 50;
 
@@ -22,7 +22,7 @@ pub(crate) struct ReadState {
     /// The range to read next.
     pub(super) next: usize,
     /// The end of the last read of a range, and its duration.
-    pub(super) looked: Option<(Instant, Duration)>,
+    pub(super) last_read: Option<(Instant, Duration)>,
     /// True if the last read found nothing, so that there is nothing to pass over.
     pub(super) found_nothing: bool,
     /// True if keys were refilled last.
@@ -33,7 +33,7 @@ pub(crate) struct ReadState {
     pub(super) next_passed: usize,
     /// Since when there is something to read and no room for it.
     pub(super) full_since: Option<Instant>,
-    /// The types that were paused at the last look.
+    /// The types that were paused at the last poll.
     pub(super) paused: Vec<Box<str>>,
     /// The time at which it was asked.
     pub(super) paused_since: Option<Instant>,
@@ -74,14 +74,14 @@ impl PartitionRange {
     }
 
     /// Reads again from the row `seq`, which may not have been there when it was read.
-    pub(super) fn look_from(&mut self, seq: i64) {
+    pub(super) fn reread_from(&mut self, seq: i64) {
         let below = seq.saturating_sub(1);
         self.unread = true;
         self.mark = self.mark.min(below);
-        self.passed.look_from(below);
+        self.passed.reread_from(below);
     }
 
     pub(super) fn is_bottom_due(&self, now: Instant) -> bool {
-        self.bottom.is_none_or(|(at, took)| now >= at + BOTTOM_EVERY.max(took * BOTTOM_SHARE))
+        self.bottom.is_none_or(|(at, took)| now >= at + BOTTOM_INTERVAL.max(took * BOTTOM_SHARE))
     }
 }

@@ -18,7 +18,7 @@ use crate::observe::Slot;
 use crate::queue::Item;
 
 /// The time after which a row is asked for again that could not be read.
-const ASK_AGAIN: Duration = Duration::from_millis(200);
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Worker {
     /// Handles an event and, if it has to be tried again, keeps it and the ones behind it waiting, so that none overtakes
@@ -53,11 +53,11 @@ impl Worker {
                 return (!self.deliverer.lost.is_cancelled()).then_some(delivered);
             };
             let Change::Retry { attempts, delay, error } = verdict.change else { return Some(Some(verdict).into()) };
-            let (mut again, mut is_held) = (Instant::now() + delay, false);
+            let (mut again, mut is_hold_sent) = (Instant::now() + delay, false);
             if let Some(error) = error.filter(|_| attempts > verdict.expected.attempts) {
                 let hold = Verdict { row: item.row.id(), change: Change::Hold { attempts, error }, ..verdict };
                 if self.stands(&hold) {
-                    is_held = true;
+                    is_hold_sent = true;
                     self.in_flight.hold();
                     self.verdicts.send(hold).await.ok()?;
                 }
@@ -67,7 +67,7 @@ impl Worker {
                 self.crashes.withdraw(&self.tenure, &[item.row.id()]).await;
             }
             let mut row = in_state(&item.row, Expected { attempts, ..verdict.expected });
-            if is_held && !self.ending.run_until_cancelled(self.in_flight.is_hold_recorded()).await? {
+            if is_hold_sent && !self.ending.run_until_cancelled(self.in_flight.is_hold_recorded()).await? {
                 let Some(expected) = self.ending.run_until_cancelled(self.state_in_place(&row)).await? else {
                     return Some(self.over_in_place(&row));
                 };
@@ -127,7 +127,7 @@ impl Worker {
     /// state; `None` if it is over.
     pub(super) async fn not_announced(&self, row: &Row) -> Option<Verdict> {
         let expected = self.state_in_place(row).await?;
-        let change = Change::Retry { attempts: expected.attempts, delay: ASK_AGAIN, error: None };
+        let change = Change::Retry { attempts: expected.attempts, delay: RETRY_INTERVAL, error: None };
         Some(Verdict { row: row.id(), expected, change })
     }
 
@@ -136,7 +136,7 @@ impl Worker {
         loop {
             match self.completion.store.record(row.seq).await {
                 Ok(record) => return pending(&record?, row).map(|there| there.expected()),
-                Err(_unavailable) => tokio::time::sleep(ASK_AGAIN).await,
+                Err(_unavailable) => tokio::time::sleep(RETRY_INTERVAL).await,
             }
         }
     }
@@ -165,7 +165,7 @@ impl Worker {
                 }
                 Ok(_) => return false,
                 Err(_unavailable) => {
-                    tokio::time::sleep(ASK_AGAIN).await;
+                    tokio::time::sleep(RETRY_INTERVAL).await;
                     noticed.mark_changed();
                 }
             }

@@ -17,8 +17,8 @@ fn row(event: &str, handler: Option<&str>, status: Status, error: Option<&str>) 
     RowState { event_id: id(event), handler, status, error, delivered_as: None }
 }
 
-/// Looks once, and returns the time since the last look.
-async fn next_look(followed: &Followed) -> Duration {
+/// Polls once, and returns the time since the last poll.
+async fn next_poll(followed: &Followed) -> Duration {
     let began = Instant::now();
     let due = followed.due().await;
     followed.tell(&due, vec![row("a", None, Status::New, None)]);
@@ -30,18 +30,18 @@ async fn an_event_is_looked_for_at_once_then_each_10_ms_and_each_second_at_last(
     let followed = Followed::new(false);
     assert!(pin!(followed.due()).now_or_never().is_none(), "nobody waits");
     let waiter = followed.join(id("a"));
-    assert_eq!(next_look(&followed).await, Duration::ZERO);
+    assert_eq!(next_poll(&followed).await, Duration::ZERO);
     // Timers of the runtime have a resolution of a millisecond.
     for (age, pause) in [(0, 10), (900, 10), (10_000, 109), (60_000, 710), (600_000, 1000)] {
         advance(Duration::from_millis(age)).await;
-        next_look(&followed).await;
-        let found = next_look(&followed).await.as_millis();
+        next_poll(&followed).await;
+        let found = next_poll(&followed).await.as_millis();
         assert!((pause..=pause + 2).contains(&found), "{found} ms, and not {pause}, after {age} ms more");
     }
     // Whoever comes later is answered as soon as the first was.
     let later = followed.join(id("a"));
-    assert_eq!(next_look(&followed).await, Duration::ZERO);
-    assert!(next_look(&followed).await <= Duration::from_millis(11));
+    assert_eq!(next_poll(&followed).await, Duration::ZERO);
+    assert!(next_poll(&followed).await <= Duration::from_millis(11));
     drop((waiter, later));
     assert!(pin!(followed.due()).now_or_never().is_none(), "nobody waits any more");
 }
@@ -125,7 +125,8 @@ async fn a_statement_asks_for_a_thousand_events_and_the_next_for_the_rest() -> R
 #[tokio::test(start_paused = true)]
 async fn a_hundred_thousand_events_are_waited_for_and_no_more() -> Result<(), WaitError> {
     let followed = Followed::new(false);
-    let waiters = (0..MOST).map(|number| followed.join(id(&number.to_string()))).collect::<Result<Vec<_>, _>>()?;
+    let waiters =
+        (0..MAX_FOLLOWED).map(|number| followed.join(id(&number.to_string()))).collect::<Result<Vec<_>, _>>()?;
     assert!(matches!(followed.join(id("one more")), Err(WaitError::TooMany)));
     drop((followed.join(id("7"))?, waiters));
     assert_eq!(followed.len(), 0);

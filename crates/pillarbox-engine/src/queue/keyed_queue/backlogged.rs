@@ -11,9 +11,9 @@ use crate::queue::{Class, Shares};
 
 /// As long as so many keys are backlogged, or more if there are more workers, nothing else is read: every fetch that is about others
 /// has to name them all.
-pub(super) const MOST_BACKLOGGED: usize = 1000;
+pub(super) const MAX_BACKLOGGED: usize = 1000;
 /// The time for which the events of one read last a key, where memory has the room: many times the length of a fetch.
-pub(super) const LASTS: Duration = Duration::from_millis(100);
+pub(super) const REFILL_TIME: Duration = Duration::from_millis(100);
 
 /// A key of which the table has more than memory holds.
 #[derive(Debug)]
@@ -24,9 +24,9 @@ pub(super) struct Backlogged {
     pub(super) floor: i64,
     /// The number of its events that may wait in memory.
     pub(super) share: usize,
-    /// The time at which it was last read, or became backlogged; `held` of its events have waited in memory since.
+    /// The time at which it was last read, or became backlogged; `in_memory` of its events have waited in memory since.
     pub(super) since: Instant,
-    pub(super) held: usize,
+    pub(super) in_memory: usize,
     /// The lowest event that the fetch under way brought in vain.
     pub(super) refused: Option<i64>,
     /// The class of the event that was refused last.
@@ -34,11 +34,11 @@ pub(super) struct Backlogged {
 }
 
 impl Backlogged {
-    /// The number of its events that will be used up within [`LASTS`] at its pace so far, with `waiting` of them left now.
+    /// The number of its events that will be used up within [`REFILL_TIME`] at its pace so far, with `waiting` of them left now.
     fn pace(&self, waiting: usize, now: Instant) -> usize {
-        let used = self.held.saturating_sub(waiting) as u128;
+        let used = self.in_memory.saturating_sub(waiting) as u128;
         let elapsed = now.saturating_duration_since(self.since).as_micros().max(1);
-        usize::try_from(used * LASTS.as_micros() / elapsed).unwrap_or(usize::MAX)
+        usize::try_from(used * REFILL_TIME.as_micros() / elapsed).unwrap_or(usize::MAX)
     }
 }
 
@@ -102,7 +102,8 @@ impl KeyedQueue {
                 // It has become slower: it needs a refill when half of that is left.
                 backlogged.share = share;
             } else if refill.wanted < most {
-                (backlogged.share, backlogged.since, backlogged.held, backlogged.refused) = (share, now, waiting, None);
+                (backlogged.share, backlogged.since, backlogged.in_memory, backlogged.refused) =
+                    (share, now, waiting, None);
                 refill.keys.push(backlogged.key.clone());
                 refill.floor = refill.floor.min(backlogged.floor);
                 refill.wanted += share - waiting;
@@ -136,7 +137,7 @@ impl KeyedQueue {
     }
 
     /// Something of backlogged keys may be at `seq` that was not there when it was read.
-    pub(crate) fn look_from(&self, seq: i64) {
+    pub(crate) fn reread_from(&self, seq: i64) {
         for backlogged in self.state.lock().backlogged.values_mut() {
             backlogged.floor = backlogged.floor.min(seq.saturating_sub(1).max(0));
         }

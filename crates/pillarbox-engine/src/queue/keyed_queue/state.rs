@@ -45,7 +45,7 @@ pub(super) struct State {
     /// Keys of which the table has events that were read and left there, and the class that they wait for.
     pub(super) waited_for: HashMap<KeyHash, Class>,
     /// Keys that have a paused event in the table, and the lowest such: it and what is above it stays there.
-    pub(super) held: HashMap<KeyHash, i64>,
+    pub(super) paused_keys: HashMap<KeyHash, i64>,
     /// Events, by their `seq`, with a verdict to be recorded that matters to their key.
     pub(super) watched: HashMap<i64, Watched>,
     /// Blocked keys whose failure is recorded, in the order of the fetches since then.
@@ -151,7 +151,7 @@ pub(super) struct Running {
     /// In the table, the rest of its key waits for it.
     pub(super) head: bool,
     /// Its handler was told to stop, since another node waits for its partition.
-    pub(super) told: bool,
+    pub(super) stop_requested: bool,
 }
 
 /// An event of which others of its key may wait for the verdict, from the moment that it is decided about until it is known here if the
@@ -237,7 +237,7 @@ impl State {
         if source.refill
             && let Some(backlogged) = self.backlogged.get_mut(&hash)
         {
-            backlogged.held += 1;
+            backlogged.in_memory += 1;
         }
         self.suspect(&mut item, partition);
         self.queue(hash, item, shares);
@@ -246,20 +246,20 @@ impl State {
 
     /// True if a row `is_paused`, or behind one of its key that is: it stays in the table.
     fn holds(&mut self, hash: Option<KeyHash>, seq: i64, is_paused: bool) -> bool {
-        if !is_paused && self.held.is_empty() {
+        if !is_paused && self.paused_keys.is_empty() {
             return false;
         }
         let Some(hash) = hash else { return is_paused };
         if is_paused {
-            let lowest = self.held.entry(hash).or_insert(seq);
+            let lowest = self.paused_keys.entry(hash).or_insert(seq);
             *lowest = seq.min(*lowest);
         }
-        let is_held = self.held.get(&hash).is_some_and(|lowest| seq >= *lowest);
+        let is_behind_pause = self.paused_keys.get(&hash).is_some_and(|lowest| seq >= *lowest);
         // Read apart from the others, a key would be read for ever in vain; unless there is something below that found no place.
-        if is_held && self.backlogged.get(&hash).is_some_and(|backlogged| backlogged.refused.is_none()) {
+        if is_behind_pause && self.backlogged.get(&hash).is_some_and(|backlogged| backlogged.refused.is_none()) {
             self.backlogged.remove(&hash);
         }
-        is_held
+        is_behind_pause
     }
 
     /// Queues an event of a key.
@@ -282,7 +282,7 @@ impl State {
     /// Notes that the table has a row of a key for which there is no place: from now on the key is read apart from the others.
     fn add_to_backlog(&mut self, hash: KeyHash, item: &Item, source: Source, per_key: usize) {
         let is_unblocked = !self.is_blocked_at(hash, item.row.seq);
-        let held = self.waiting(hash);
+        let in_memory = self.waiting(hash);
         match (self.backlogged.entry(hash), item.row.order_key()) {
             (Entry::Occupied(mut backlogged), _) if source.refill => {
                 backlogged.get_mut().refused.get_or_insert(item.row.seq);
@@ -290,7 +290,7 @@ impl State {
             (Entry::Vacant(place), Some(key)) if is_unblocked => {
                 let (floor, since, share, class) = (source.floor, item.since, per_key, item.class);
                 let partition = partition_of(&item.row);
-                place.insert(Backlogged { key, partition, floor, share, since, held, refused: None, class });
+                place.insert(Backlogged { key, partition, floor, share, since, in_memory, refused: None, class });
                 self.waited_for.remove(&hash);
             }
             _ => {}
@@ -509,7 +509,7 @@ impl State {
         let partition = partition_of(&item.row);
         let own = self.deliverers.entry(partition).or_insert_with(|| Arc::new(deliverer.of_a_partition()));
         item.deliverer = Some(Arc::clone(own));
-        let running = Running { key, partition, head, told: own.lost.is_cancelled() };
+        let running = Running { key, partition, head, stop_requested: own.lost.is_cancelled() };
         self.running.insert(item.row.seq, running);
         Some(item)
     }

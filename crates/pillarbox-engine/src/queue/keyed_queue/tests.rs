@@ -8,7 +8,7 @@ use pillarbox_core::row::Status;
 use pillarbox_core::write::NewRow;
 use tokio_util::sync::CancellationToken;
 
-use super::backlogged::LASTS;
+use super::backlogged::REFILL_TIME;
 use super::*;
 use crate::queue::Classes;
 
@@ -239,7 +239,7 @@ fn a_key_with_much_to_do_leaves_room_for_others() {
         assert!(running(&queue).contains(&seq));
         queue.ended(seq, Some(&Change::Done));
     }
-    let slowly = Instant::now() + 100 * LASTS;
+    let slowly = Instant::now() + 100 * REFILL_TIME;
     let refill = queue.refill(1000, slowly).expect("half of it is gone");
     assert_eq!((&*refill.keys, refill.floor, refill.wanted), (&[key("hot")][..], 0, 8));
     let fetch = queue.begin_fetch().number;
@@ -278,12 +278,12 @@ fn use_up(queue: &KeyedQueue) {
 #[test]
 fn all_keys_that_are_behind_are_read_at_once_and_by_their_pace() {
     // Two fast keys use up two events each, two slow ones one. Half of the room is shared by those that are fast enough.
-    let table = [(1000 * LASTS, 6), (LASTS / 2, 4 + 4 + 1 + 1), (LASTS / 1000, 4 * ((200 - 2) / 4))];
+    let table = [(1000 * REFILL_TIME, 6), (REFILL_TIME / 2, 4 + 4 + 1 + 1), (REFILL_TIME / 1000, 4 * ((200 - 2) / 4))];
     for (elapsed, wanted) in table {
         let queue = queue_of(400, 100, FailingKey::Wait);
         let keys = ["a", "b", "c", "d"];
         backlog(&queue, &keys, 2);
-        let slowly = Instant::now() + 1000 * LASTS;
+        let slowly = Instant::now() + 1000 * REFILL_TIME;
         let refill = queue.refill(1000, slowly).expect("all need a refill");
         assert_eq!((refill.keys.len(), refill.wanted), (4, 8), "slow ones get their share");
         let fetch = queue.begin_fetch().number;
@@ -307,7 +307,7 @@ fn all_keys_that_are_behind_are_read_at_once_and_by_their_pace() {
 fn a_refill_names_no_more_keys_than_it_has_rows_for() {
     let queue = queue_of(400, 100, FailingKey::Wait);
     backlog(&queue, &["a", "b", "c", "d", "e"], 2);
-    let refill = queue.refill(5, Instant::now() + 1000 * LASTS).expect("all need a refill");
+    let refill = queue.refill(5, Instant::now() + 1000 * REFILL_TIME).expect("all need a refill");
     assert_eq!((refill.keys.len(), refill.wanted), (3, 5));
 }
 
@@ -330,7 +330,7 @@ fn a_refill_reads_one_run_of_partitions() {
 fn a_key_is_read_from_where_it_is_known_and_complete() {
     let queue = queue_of(400, 100, FailingKey::Wait);
     backlog(&queue, &["a", "b"], 2);
-    let refill = || queue.refill(1000, Instant::now() + 1000 * LASTS).expect("both need a refill");
+    let refill = || queue.refill(1000, Instant::now() + 1000 * REFILL_TIME).expect("both need a refill");
     let fetched = |rows: &[(i64, &str)], seen, complete| {
         let refill = refill();
         let fetch = queue.begin_fetch().number;
@@ -344,9 +344,9 @@ fn a_key_is_read_from_where_it_is_known_and_complete() {
     assert_eq!(refill().floor, 11, "below what was left");
     assert_eq!(fetched(&[(12, "a"), (14, "b"), (30, "a")], 30, 20), [0; 0]);
     assert_eq!(refill().floor, 20, "below what may still be committed");
-    queue.look_from(15);
+    queue.reread_from(15);
     assert_eq!(refill().floor, 14);
-    queue.look_from(0);
+    queue.reread_from(0);
     assert_eq!(refill().floor, 0);
     assert_eq!(fetched(&[(31, "a"), (32, "a"), (33, "a")], i64::MAX, 100), [33]);
     assert_eq!(queue.backlogged(), [key("a")], "the other has no more");
@@ -404,11 +404,11 @@ fn a_key_that_is_blocked_is_not_read_until_the_table_knows() {
 
 #[test]
 fn of_too_many_keys_no_more_are_read_until_some_have_caught_up() {
-    let queue = queue_of(2 * MOST_BACKLOGGED, MOST_BACKLOGGED, FailingKey::Wait);
-    let keys: Vec<String> = (0..MOST_BACKLOGGED).map(|number| number.to_string()).collect();
+    let queue = queue_of(2 * MAX_BACKLOGGED, MAX_BACKLOGGED, FailingKey::Wait);
+    let keys: Vec<String> = (0..MAX_BACKLOGGED).map(|number| number.to_string()).collect();
     let of_each = |seq: i64| keys.iter().map(move |key| row(seq, key));
     push(&queue, of_each(1).chain(of_each(2)), begin(&queue));
-    assert_eq!(queue.backlogged().len(), MOST_BACKLOGGED);
+    assert_eq!(queue.backlogged().len(), MAX_BACKLOGGED);
     assert_eq!(queue.room(), None);
     use_up(&queue);
     let refill = queue.refill(10, Instant::now()).expect("all need a refill");
@@ -439,11 +439,11 @@ fn what_is_told_to_stop_is_recorded_if_it_succeeds_and_left_to_the_table_if_not(
     let surplus: Partitions = [of_a, of_b].into_iter().collect();
     read(&queue, &[(1, "a"), (2, "b"), (3, "c")]);
     let items = queue.pop_more(Class::FIRST, 3, |_| true);
-    let told = |item: &Item| item.deliverer.as_ref().expect("of its partition").lost.is_cancelled();
-    assert!(!items.iter().any(told));
+    let stop_requested = |item: &Item| item.deliverer.as_ref().expect("of its partition").lost.is_cancelled();
+    assert!(!items.iter().any(stop_requested));
     queue.assign(Partitions::ALL.difference(surplus));
-    assert_eq!(queue.tell(surplus), 2);
-    assert_eq!(items.iter().map(told).collect::<Vec<_>>(), [true, true, false], "nobody else is");
+    assert_eq!(queue.request_stop(surplus), 2);
+    assert_eq!(items.iter().map(stop_requested).collect::<Vec<_>>(), [true, true, false], "nobody else is");
     assert!(!queue.ended(1, Some(&Change::Done)).left, "it was in time");
 
     // The partitions stay after all, and the second handler fails for having been told.
@@ -455,7 +455,7 @@ fn what_is_told_to_stop_is_recorded_if_it_succeeds_and_left_to_the_table_if_not(
     assert_eq!(queue.begin_fetch().freed, Some(2), "from where the table is read again");
     read(&queue, &[(2, "b"), (4, "b")]);
     let again = queue.pop_more(Class::FIRST, 3, |_| true);
-    assert_eq!(again.iter().map(|item| (item.row.seq, told(item))).collect::<Vec<_>>(), [(2, false)]);
+    assert_eq!(again.iter().map(|item| (item.row.seq, stop_requested(item))).collect::<Vec<_>>(), [(2, false)]);
     assert!(!queue.ended(3, Some(&dead())).left, "a failure of one that was not told is one");
 }
 
@@ -485,7 +485,7 @@ fn a_key_that_was_to_be_read_again_from_below_is_so_after_its_event_failed() {
         read(&queue, &hot);
         assert_eq!((queue.backlogged().len(), running(&queue)), (1, vec![11]));
         // A type whose rows were passed over is read again: there may be some of the key anywhere.
-        queue.look_from(0);
+        queue.reread_from(0);
         if fails {
             queue.ended(11, Some(&dead()));
         } else {

@@ -8,12 +8,12 @@ use crate::handlers::Limiter;
 impl Shares {
     /// The limits of the handler of a class, if it has any.
     pub(super) fn limiter(&self, class: Class) -> Option<&Limiter> {
-        self.classes.limiters.get(class.index())?.as_deref()
+        self.classes.limiter(class)
     }
 
     /// True if handlers have limits of their own.
     pub(in crate::queue) fn has_limits(&self) -> bool {
-        !self.classes.limiters.is_empty()
+        self.classes.have_limits()
     }
 
     /// True if the handler of a class has a rate.
@@ -23,7 +23,7 @@ impl Shares {
 
     /// The first time at which an event of one of these classes may begin that has to wait for the rate of its handler alone.
     pub(in crate::queue) fn opens_at(&self, classes: impl Iterator<Item = Class>) -> Option<Instant> {
-        if self.classes.limiters.is_empty() {
+        if !self.has_limits() {
             return None;
         }
         let now = Instant::now();

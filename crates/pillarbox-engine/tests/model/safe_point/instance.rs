@@ -29,7 +29,7 @@ pub(crate) struct Instance {
     pub(crate) crashes: u8,
     pub(crate) goes_back: Option<GoesBack>,
     /// Whether something can happen between the two halves of an answer about the transactions.
-    pub(crate) slow_looks: bool,
+    pub(crate) slow_queries: bool,
     /// Whether something can happen between the end of a handler, the record of its verdict and the answer to that.
     pub(crate) slow_verdicts: bool,
     /// Whether the database can go back while the answer to a recorded verdict is on its way.

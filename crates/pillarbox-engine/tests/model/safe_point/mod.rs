@@ -79,7 +79,7 @@ fn writers() -> Instance {
         dies: false,
         crashes: 0,
         goes_back: None,
-        slow_looks: false,
+        slow_queries: false,
         slow_verdicts: false,
         late_answers: false,
         crowded: false,
@@ -94,7 +94,7 @@ fn roll_backs() -> Instance {
 
 /// Transactions that are prepared and end later, while the reader looks at them.
 fn prepared() -> Instance {
-    Instance { transactions: vec![vec!['a'], vec!['b']], prepares: true, slow_looks: true, ..writers() }
+    Instance { transactions: vec![vec!['a'], vec!['b']], prepares: true, slow_queries: true, ..writers() }
 }
 
 /// A database that does not tell which transactions are open.
@@ -268,7 +268,7 @@ fn what_the_protocol_does_not_promise() {
 
 #[test]
 fn a_minute_from_the_question_is_too_short_where_its_answer_is_slow() {
-    let slow = || Instance { slow_looks: true, ..untold() };
+    let slow = || Instance { slow_queries: true, ..untold() };
     holds(slow());
     breaks(BELOW_THE_OPEN, Instance { flaw: Some(Flaw::CountsFromTheQuestion), ..slow() });
 }

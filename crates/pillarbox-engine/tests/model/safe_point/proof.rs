@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/claim/safe_point.rs"));
 
 /// The length of a tick: two of them are the longest transaction of a database that does not tell of its transactions.
-const TICK: Duration = Duration::from_secs(LONGEST.as_secs() / 2);
+const TICK: Duration = Duration::from_secs(MAX_TRANSACTION_AGE.as_secs() / 2);
 
 impl SafePoint {
     /// Learns from an answer that came at this tick.

@@ -87,8 +87,8 @@ impl Instance {
             for action in [Action::Learn, Action::Take, Action::Fetch, Action::Take, Action::Fetch, Action::Take] {
                 self.step(state, action);
             }
-            let held: Vec<_> = state.reader.held.keys().copied().collect();
-            for seq in held {
+            let in_memory: Vec<_> = state.reader.in_memory.keys().copied().collect();
+            for seq in in_memory {
                 let steps =
                     [Action::Deliver(seq, Status::Done), Action::Record(seq), Action::Answer(seq), Action::Rest(seq)];
                 for action in steps {
@@ -130,8 +130,9 @@ impl State {
 
     fn hides_a_row(&self) -> bool {
         let hidden = |row: &&super::database::Row| row.is_pending() && self.database.is_behind_a_head(row);
-        let is_held =
-            |row: &super::database::Row| self.reader.held.get(&row.seq).is_some_and(|held| held.phase == Phase::Queued);
-        self.database.rows.iter().filter(hidden).any(|row| row.seq <= self.reader.mark && !is_held(row))
+        let is_in_memory = |row: &super::database::Row| {
+            self.reader.in_memory.get(&row.seq).is_some_and(|in_memory| in_memory.phase == Phase::Queued)
+        };
+        self.database.rows.iter().filter(hidden).any(|row| row.seq <= self.reader.mark && !is_in_memory(row))
     }
 }

@@ -3,7 +3,7 @@
 use super::database::{Database, Event, Key, Phase as Writing, Row, Status, Time, Transaction};
 use super::instance::{Action, Events, Flaw, GoesBack, History, Instance, Seq, State};
 use super::proof::SafePoint;
-use super::reader::{Fetch, Held, Look, Phase, Reader, lowest};
+use super::reader::{Fetch, InMemory, Phase, Reader, WritersQuery, lowest};
 
 impl Instance {
     pub(crate) fn start(&self) -> State {
@@ -36,8 +36,8 @@ impl Instance {
             actions.extend([BecomeDue, Replay, Discard].map(|step| step(row.seq)));
         }
         actions.extend([Tick, Ask, Learn, Fetch, Take, Renew, Crash, FallBehind, GoBack]);
-        for (seq, held) in &state.reader.held {
-            match held.phase {
+        for (seq, in_memory) in &state.reader.in_memory {
+            match in_memory.phase {
                 Phase::Queued => {
                     actions.extend([Status::Done, Status::Retry, Status::Dead].map(|verdict| Deliver(*seq, verdict)));
                 }
@@ -102,7 +102,7 @@ impl Instance {
             Action::Deliver(seq, verdict) => self.deliver(state, seq, verdict),
             Action::Record(seq) => self.record(state, seq),
             Action::Answer(seq) => {
-                let Phase::Recorded(verdict, recorded) = state.reader.held.get(&seq)?.phase else { return None };
+                let Phase::Recorded(verdict, recorded) = state.reader.in_memory.get(&seq)?.phase else { return None };
                 state.reader.recorded(seq, verdict, recorded, self.flaw);
                 if state.went_back && self.flaw != Some(Flaw::TrustsALateAnswer) {
                     // `Settler::settled`: the history is another one than when verdicts were recorded before.
@@ -111,7 +111,7 @@ impl Instance {
                 Some(())
             }
             Action::Rest(seq) => {
-                (state.reader.held.get(&seq)?.phase == Phase::Resting).then_some(())?;
+                (state.reader.in_memory.get(&seq)?.phase == Phase::Resting).then_some(())?;
                 state.reader.release(seq);
                 state.reader.wake = lowest(state.reader.wake, seq);
                 Some(())
@@ -187,7 +187,7 @@ impl Instance {
     /// `Reader::read` and `SafePoint::advance`: between two fetches, with what is known of the history up to now.
     fn ask(&self, state: &mut State) -> Option<()> {
         let late = self.flaw == Some(Flaw::ProvesAfterTheRead);
-        (state.reader.look.is_none() && (state.reader.fetch.is_none() || late)).then_some(())?;
+        (state.reader.writers_query.is_none() && (state.reader.fetch.is_none() || late)).then_some(())?;
         if self.notices(state) {
             return Some(());
         }
@@ -196,12 +196,12 @@ impl Instance {
         (!self.tells || i64::from(highest) > state.reader.safe_point.complete()).then_some(())?;
         let early = (self.flaw == Some(Flaw::ReadsTransactionsFirst))
             .then(|| state.database.writers(highest, self).open.unwrap_or_default());
-        state.reader.look = Some(Look { highest, early, asked: state.tick });
-        if self.slow_looks { Some(()) } else { self.learn(state) }
+        state.reader.writers_query = Some(WritersQuery { highest, early, asked: state.tick });
+        if self.slow_queries { Some(()) } else { self.learn(state) }
     }
 
     fn learn(&self, state: &mut State) -> Option<()> {
-        let Look { highest, early, asked } = state.reader.look.take()?;
+        let WritersQuery { highest, early, asked } = state.reader.writers_query.take()?;
         let highest = if self.tells && early.is_none() { highest } else { state.database.highest() };
         let mut writers = state.database.writers(highest, self);
         if early.is_some() {
@@ -215,11 +215,11 @@ impl Instance {
     /// Begins a fetch, from `Reader::read` to its statement.
     fn fetch(&self, state: &mut State) -> Option<()> {
         let reader = &mut state.reader;
-        (reader.fetch.is_none() && reader.look.is_none()).then_some(())?;
+        (reader.fetch.is_none() && reader.writers_query.is_none()).then_some(())?;
         if !reader.unread
             && let Some(seq) = reader.wake.take()
         {
-            reader.look_from(seq);
+            reader.reread_from(seq);
         }
         reader.unread = true;
         if self.notices(state) {
@@ -227,7 +227,7 @@ impl Instance {
         }
         let reader = &mut state.reader;
         if let Some(freed) = reader.freed.take() {
-            reader.look_from(freed);
+            reader.reread_from(freed);
             return Some(());
         }
         // `KeyedQueue::begin_fetch`.
@@ -252,7 +252,7 @@ impl Instance {
     /// Takes the answer of a fetch: the rest of `Reader::read`.
     fn take(&self, state: &mut State) -> Option<()> {
         let reader = &mut state.reader;
-        (reader.fetch.is_some() && reader.look.is_none()).then_some(())?;
+        (reader.fetch.is_some() && reader.writers_query.is_none()).then_some(())?;
         if reader.losses != state.losses {
             self.notices(state);
             state.reader.abandon_fetch();
@@ -314,7 +314,7 @@ impl Instance {
                 return false;
             }
             state.reader.safe_point = SafePoint::default();
-            state.reader.look = None;
+            state.reader.writers_query = None;
             state.reader.start_over();
             return true;
         }
@@ -328,7 +328,7 @@ impl Instance {
             Status::Dead if !self.dies => return None,
             _ => state.fails = state.fails.checked_sub(1)?,
         }
-        let event = state.reader.held.get(&seq)?.row.event;
+        let event = state.reader.in_memory.get(&seq)?.row.event;
         let history = &mut state.history;
         history.uncommitted |= !state.went_back && !state.database.is_committed(event);
         history.disordered |= history.before[usize::from(event)] & !history.over != 0;
@@ -347,16 +347,16 @@ impl Instance {
 
     /// `Store::settle`, and what the settler asks where it is refused.
     fn record(&self, state: &mut State, seq: Seq) -> Option<()> {
-        let held = *state.reader.held.get(&seq)?;
-        let Phase::Ended(verdict) = held.phase else { return None };
-        let before = |other: &Held| other.row.key == held.row.key && matches!(other.phase, Phase::Ended(_));
-        (!state.reader.held.range(..seq).any(|(_, other)| before(other))).then_some(())?;
+        let in_memory = *state.reader.in_memory.get(&seq)?;
+        let Phase::Ended(verdict) = in_memory.phase else { return None };
+        let before = |other: &InMemory| other.row.key == in_memory.row.key && matches!(other.phase, Phase::Ended(_));
+        (!state.reader.in_memory.range(..seq).any(|(_, other)| before(other))).then_some(())?;
         if state.reader.server != state.server && self.notices(state) {
             return Some(());
         }
         let there = state.database.row(seq);
-        let another = there.as_ref().is_some_and(|row| row.event != held.row.event);
-        let recorded = match there.filter(|row| row.event == held.row.event && row.is_pending()) {
+        let another = there.as_ref().is_some_and(|row| row.event != in_memory.row.event);
+        let recorded = match there.filter(|row| row.event == in_memory.row.event && row.is_pending()) {
             Some(row) => {
                 row.status = verdict;
                 row.time = if verdict == Status::Retry { Time::Later } else { Time::None };
@@ -366,8 +366,8 @@ impl Instance {
         };
         if another && self.flaw != Some(Flaw::KeepsTheMarkAfterAFailover) {
             state.rejoin();
-        } else if let Some(held) = state.reader.held.get_mut(&seq) {
-            held.phase = Phase::Recorded(verdict, recorded);
+        } else if let Some(in_memory) = state.reader.in_memory.get_mut(&seq) {
+            in_memory.phase = Phase::Recorded(verdict, recorded);
         }
         Some(())
     }
@@ -377,8 +377,8 @@ impl Instance {
         if goes_back == GoesBack::IsRestored && state.older.as_ref()?.renewals >= state.reader.confirmed {
             return None;
         }
-        let is_late = |held: &Held| matches!(held.phase, Phase::Recorded(..));
-        (self.late_answers || !state.reader.held.values().any(is_late)).then_some(())?;
+        let is_late = |in_memory: &InMemory| matches!(in_memory.phase, Phase::Recorded(..));
+        (self.late_answers || !state.reader.in_memory.values().any(is_late)).then_some(())?;
         let older = state.older.take()?;
         for lost in state.database.rows.iter().filter(|row| !older.is_committed(row.event)) {
             state.history.over |= bit(lost.event);
@@ -397,7 +397,7 @@ impl Instance {
         }
         state.went_back = true;
         // Whoever asked before gets no answer any more; what a fetch has found may be on its way.
-        state.reader.look = None;
+        state.reader.writers_query = None;
         Some(())
     }
 }

@@ -17,19 +17,19 @@ pub(crate) struct Reader {
     pub(crate) interventions: u8,
     pub(crate) safe_point: SafePoint,
     /// A question for the writers under way.
-    pub(crate) look: Option<Look>,
+    pub(crate) writers_query: Option<WritersQuery>,
     pub(crate) mark: Seq,
     /// Whether there may be something above the mark.
     pub(crate) unread: bool,
     pub(crate) fetch: Option<Fetch>,
     /// The rows in memory, by `seq`.
-    pub(crate) held: BTreeMap<Seq, Held>,
+    pub(crate) in_memory: BTreeMap<Seq, InMemory>,
     /// The rows that left memory since the fetch under way began.
     pub(crate) settled: BTreeSet<Seq>,
     pub(crate) blocked: BTreeMap<Key, Blocked>,
     /// The lowest row from which on the next fetch has to read.
     pub(crate) freed: Option<Seq>,
-    /// The lowest row that is known to be there, for the next look.
+    /// The lowest row that is known to be there, for the next poll.
     pub(crate) wake: Option<Seq>,
     /// The table was seen to have no heads, and none was made since.
     pub(crate) headless: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Reader {
 
 /// The first half of an answer about the writers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Look {
+pub(crate) struct WritersQuery {
     /// The highest row of the snapshot, or the names that were read first by mistake.
     pub(crate) highest: Seq,
     pub(crate) early: Option<Vec<String>>,
@@ -58,7 +58,7 @@ pub(crate) struct Fetch {
 
 /// A row in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Held {
+pub(crate) struct InMemory {
     pub(crate) row: Row,
     pub(crate) phase: Phase,
 }
@@ -89,11 +89,11 @@ impl Reader {
             confirmed,
             interventions: 0,
             safe_point: SafePoint::default(),
-            look: None,
+            writers_query: None,
             mark: 0,
             unread: true,
             fetch: None,
-            held: BTreeMap::new(),
+            in_memory: BTreeMap::new(),
             settled: BTreeSet::new(),
             blocked: BTreeMap::new(),
             freed: None,
@@ -107,7 +107,7 @@ impl Reader {
     }
 
     /// Reads again from a row on.
-    pub(crate) fn look_from(&mut self, seq: Seq) {
+    pub(crate) fn reread_from(&mut self, seq: Seq) {
         self.mark = self.mark.min(seq.saturating_sub(1));
         self.unread = true;
     }
@@ -123,30 +123,30 @@ impl Reader {
 
     /// Whether a row is left out of a fetch.
     pub(crate) fn excludes(&self, row: &Row) -> bool {
-        self.held.contains_key(&row.seq)
+        self.in_memory.contains_key(&row.seq)
     }
 
     /// Takes a row that was fetched, unless memory has it or had it since the fetch began, or its key is blocked.
     pub(crate) fn take(&mut self, row: Row, flaw: Option<Flaw>) {
         let settled = self.settled.contains(&row.seq) && flaw != Some(Flaw::RevivesWhatWasSettled);
         let blocked = self.blocked.get(&row.key).is_some_and(|blocked| row.seq > blocked.head);
-        if !settled && !blocked && !self.held.contains_key(&row.seq) {
-            self.held.insert(row.seq, Held { row, phase: Phase::Queued });
+        if !settled && !blocked && !self.in_memory.contains_key(&row.seq) {
+            self.in_memory.insert(row.seq, InMemory { row, phase: Phase::Queued });
         }
     }
 
     /// The event that a handler may be given next: the lowest of its key.
     pub(crate) fn may_deliver(&self, seq: Seq) -> bool {
-        let is_queued = |held: &Held| held.phase == Phase::Queued;
-        let Some(held) = self.held.get(&seq).filter(|held| is_queued(held)) else { return false };
-        !self.held.range(..seq).any(|(_, other)| other.row.key == held.row.key && is_queued(other))
+        let is_queued = |in_memory: &InMemory| in_memory.phase == Phase::Queued;
+        let Some(in_memory) = self.in_memory.get(&seq).filter(|in_memory| is_queued(in_memory)) else { return false };
+        !self.in_memory.range(..seq).any(|(_, other)| other.row.key == in_memory.row.key && is_queued(other))
     }
 
     /// A handler has ended.
     pub(crate) fn ended(&mut self, seq: Seq, verdict: Status, flaw: Option<Flaw>) {
-        let Some(held) = self.held.get_mut(&seq) else { return };
-        held.phase = Phase::Ended(verdict);
-        let row = held.row;
+        let Some(in_memory) = self.in_memory.get_mut(&seq) else { return };
+        in_memory.phase = Phase::Ended(verdict);
+        let row = in_memory.row;
         if verdict != Status::Done {
             self.block(&row);
             self.failed();
@@ -172,14 +172,16 @@ impl Reader {
     }
 
     fn drop_above(&mut self, row: &Row) {
-        let above = |seq: Seq, held: &Held| seq > row.seq && held.row.key == row.key && held.phase == Phase::Queued;
+        let above = |seq: Seq, in_memory: &InMemory| {
+            seq > row.seq && in_memory.row.key == row.key && in_memory.phase == Phase::Queued
+        };
         let dropped: Vec<Seq> =
-            self.held.iter().filter(|(seq, held)| above(**seq, held)).map(|(seq, _)| *seq).collect();
+            self.in_memory.iter().filter(|(seq, in_memory)| above(**seq, in_memory)).map(|(seq, _)| *seq).collect();
         dropped.into_iter().for_each(|seq| self.release(seq));
     }
 
     pub(crate) fn release(&mut self, seq: Seq) {
-        self.held.remove(&seq);
+        self.in_memory.remove(&seq);
         if self.fetch.is_some() {
             self.settled.insert(seq);
         }
@@ -187,11 +189,11 @@ impl Reader {
 
     /// The node learns that a verdict is recorded, or was refused.
     pub(crate) fn recorded(&mut self, seq: Seq, verdict: Status, recorded: bool, flaw: Option<Flaw>) {
-        let Some(row) = self.held.get(&seq).map(|held| held.row) else { return };
+        let Some(row) = self.in_memory.get(&seq).map(|in_memory| in_memory.row) else { return };
         if recorded {
             self.release(seq);
-        } else if let Some(held) = self.held.get_mut(&seq) {
-            held.phase = Phase::Resting;
+        } else if let Some(in_memory) = self.in_memory.get_mut(&seq) {
+            in_memory.phase = Phase::Resting;
         }
         let blocks = verdict != Status::Done;
         if !blocks && row.status != Status::Retry {
@@ -220,7 +222,7 @@ impl Reader {
     }
 
     pub(crate) fn has(&self, seq: Seq, event: Event) -> bool {
-        self.held.get(&seq).is_some_and(|held| held.row.event == event)
+        self.in_memory.get(&seq).is_some_and(|in_memory| in_memory.row.event == event)
     }
 
     /// The answer of a fetch is worth nothing.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::Forwarder;
-use super::forwarder::AGAIN_BY_HAND;
+use super::admission::OPERATOR_PAUSE_RECHECK_INTERVAL;
 
 /// Operators' hands on a route.
 impl Forwarder {
@@ -41,7 +41,7 @@ impl Forwarder {
         let Some(sink) = &runtime.sink else { return false };
         *sink.by_hand.lock() = Some(Arc::from(reason));
         runtime.report();
-        self.0.hold(sink, Instant::now() + AGAIN_BY_HAND);
+        self.0.pause_types(sink, Instant::now() + OPERATOR_PAUSE_RECHECK_INTERVAL);
         tracing::warn!(
             route,
             reason,
@@ -60,7 +60,7 @@ impl Forwarder {
         };
         tracing::info!(route, "a route is resumed by an operator");
         if sink.circuit.lock().paused().is_none() {
-            self.0.release(&runtime, sink, Instant::now());
+            self.0.resume_types(&runtime, sink, Instant::now());
         }
         true
     }

@@ -1,0 +1,70 @@
+use std::time::Duration;
+
+use pillarbox_core::handle::HandlerError;
+use pillarbox_core::publisher::{PublishError, PublishErrorKind, Scope};
+use tokio::time::Instant;
+
+use super::answer::Answer;
+use super::findings::part_of;
+use super::forwarder::Inner;
+use crate::guard::Parts;
+use crate::route::{RouteRuntime, Sink};
+
+/// The time that an event stays away.
+pub(super) enum Delay {
+    /// For a pause that the log tells of, or for a short while.
+    Usual(Duration),
+    /// For trouble that has lasted, while its route and its target go on: nothing else would tell of it.
+    Prolonged(Duration),
+}
+
+impl Delay {
+    pub(super) fn length(self) -> Duration {
+        match self {
+            Self::Usual(length) | Self::Prolonged(length) => length,
+        }
+    }
+}
+
+impl Inner {
+    /// The time that an event stays away whose destination did not take it: for the pause of its route, which ends at `paused`, or of its
+    /// target. Without any the destination takes others, and what is unavailable is put off for longer each time.
+    pub(super) fn delay(
+        &self,
+        sink: &Sink,
+        error: &PublishError,
+        parts: Option<&Parts>,
+        paused: Option<Instant>,
+        now: Instant,
+    ) -> Option<Delay> {
+        let own = parts.and_then(|parts| sink.targets.lock().paused_until(parts));
+        if let Some(until) = paused.max(own) {
+            return Some(Delay::Usual(self.spread(until.saturating_duration_since(now))));
+        }
+        match (error.kind(), error.scope()) {
+            // It waits for another message, and nothing is known about its destination.
+            (PublishErrorKind::Unavailable, Scope::Message) => Some(Delay::Usual(sink.backoffs.lock().shortest())),
+            (PublishErrorKind::Unavailable, _) => {
+                let mut backoffs = sink.backoffs.lock();
+                let delay = backoffs.delay(part_of(error, parts), now);
+                let is_longest = delay >= backoffs.longest();
+                drop(backoffs);
+                // Over half of it, so that a destination which takes some at a time is not asked for all at once.
+                let spread = delay.mul_f64(0.5 + self.random.next_f64() / 2.0);
+                Some(if is_longest { Delay::Prolonged(spread) } else { Delay::Usual(spread) })
+            }
+            _ => None,
+        }
+    }
+
+    /// Puts an event off until its route, or its target, may go on, without an attempt.
+    pub(super) fn put_off(&self, runtime: &RouteRuntime, until: Instant, why: &str) -> Answer {
+        let delay = until.saturating_duration_since(Instant::now());
+        Err(HandlerError::defer_on_this_node(self.spread(delay), format!("route `{}` {why}", runtime.name)))
+    }
+
+    /// A tenth more at random, so that what was put off together does not come back at once.
+    fn spread(&self, delay: Duration) -> Duration {
+        delay.mul_f64(1.0 + self.random.next_f64() / 10.0)
+    }
+}

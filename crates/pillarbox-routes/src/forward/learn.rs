@@ -1,0 +1,82 @@
+use tokio::time::Instant;
+
+use super::findings::{Findings, escalated};
+use super::forwarder::Inner;
+use crate::guard::{CallResult, Transition};
+use crate::route::{RouteRuntime, Sink};
+
+impl Inner {
+    /// Tells the breakers of the route and of its targets; until when the route is paused, if it is.
+    pub(super) fn learn_all(
+        &self,
+        runtime: &RouteRuntime,
+        sink: &Sink,
+        now: Instant,
+        found: &Findings,
+    ) -> Option<Instant> {
+        let mut is_new = false;
+        if !found.parts.is_empty() {
+            let mut targets = sink.targets.lock();
+            let mut transitions = Vec::new();
+            for (part, called) in &found.parts {
+                let changed = targets.ended(part, now, called.clone());
+                is_new |= changed.is_new;
+                if changed.transition != Transition::None {
+                    transitions.push((part, changed.transition, targets.paused(part).map(|(_, problem)| problem)));
+                }
+            }
+            drop(targets);
+            runtime.report();
+            for (part, transition, problem) in transitions {
+                sink.target_log.tell(runtime, sink, part, &transition, problem.as_deref());
+            }
+        }
+        let whole = found.whole.clone().or_else(|| escalated(found, is_new));
+        whole.and_then(|called| self.learn(runtime, sink, now, called))
+    }
+
+    /// Tells the breaker, and says of what changed; until when the route is paused, if it is.
+    pub(super) fn learn(
+        &self,
+        runtime: &RouteRuntime,
+        sink: &Sink,
+        now: Instant,
+        called: CallResult,
+    ) -> Option<Instant> {
+        let (transition, paused) = {
+            let mut circuit = sink.circuit.lock();
+            (circuit.ended(now, called), circuit.paused())
+        };
+        let info = sink.publisher.info();
+        match transition {
+            Transition::None => {}
+            Transition::Paused { pause } | Transition::StillPaused { pause } => {
+                runtime.report();
+                let problem = paused.as_ref().map(|(_, problem)| problem.to_string()).unwrap_or_default();
+                let message = if matches!(transition, Transition::Paused { .. }) {
+                    "a route is paused: its destination takes nothing, or asks for a pause; its events stay pending, and no attempt is counted"
+                } else {
+                    "a route is still paused, for another reason than before"
+                };
+                let (route, publisher, address) = (&*runtime.name, info.kind, info.address.as_str());
+                tracing::warn!(route, publisher, address, ?pause, problem, "{message}");
+            }
+            Transition::Resumed => {
+                // One that an operator has paused stays so.
+                if sink.by_hand.lock().is_none() {
+                    self.resume_types(runtime, sink, now);
+                }
+                tracing::info!(
+                    route = &*runtime.name,
+                    publisher = info.kind,
+                    "a route goes on: its destination takes events again"
+                );
+            }
+        }
+        let until = paused.map(|(until, _)| until);
+        if let Some(until) = until {
+            self.pause_types(sink, until);
+        }
+        until
+    }
+}
