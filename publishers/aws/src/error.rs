@@ -65,7 +65,7 @@ impl Problem {
     /// True if one message may have spoilt its whole batch.
     pub(crate) fn may_be_of_one(&self) -> bool {
         matches!(self, Self::Refusal { status, code, message, sender_fault: true }
-            if about(*status, code, message) == About::Message)
+            if matches!(about(*status, code, message), About::Message | About::Unclear))
     }
 
     /// The publish error of this problem, for a message to `target`.
@@ -92,10 +92,10 @@ impl Problem {
                     code => format!("{target}: {code}: {}", short(message)),
                 };
                 match about(*status, code, message) {
-                    About::Load => PublishError::unavailable(text),
+                    About::Load => PublishError::unavailable(text).limited_to(scope_of_load(*status, code, target)),
                     About::Setup => PublishError::misconfigured(text).limited_to(scope(code)),
                     About::Message if *sender_fault => PublishError::permanent(text),
-                    About::Message => PublishError::temporary(text),
+                    About::Message | About::Unclear => PublishError::temporary(text),
                 }
             }
         }
@@ -107,12 +107,28 @@ enum About {
     Load,
     Setup,
     Message,
+    /// Of a whole request, with a code that is not known to be about one message.
+    Unclear,
 }
 
 /// The part of the destination that a code for a wrong setup concerns: credentials that are wrong are so for every queue.
 fn scope(code: &str) -> Scope {
     const CREDENTIALS: [&str; 4] = ["ClientToken", "Signature", "ExpiredToken", "MissingAuthentication"];
     if CREDENTIALS.iter().any(|part| code.contains(part)) { Scope::Broker } else { Scope::Target }
+}
+
+/// The part of the destination that is overloaded. Quotas are those of a queue, of a FIFO topic, or of a key of KMS, but for
+/// standard topics: theirs are the account's in the region.
+fn scope_of_load(status: u16, code: &str, target: &str) -> Scope {
+    let has = |parts: &[&str]| parts.iter().any(|part| code.contains(part));
+    let is_a_standard_topic = target.starts_with("arn:") && !target.ends_with(".fifo");
+    match status {
+        0 => Scope::Target,
+        503 => Scope::Broker,
+        _ if has(&["Kms", "KMS"]) => Scope::Target,
+        _ if has(&["Throttl", "OverLimit"]) && !is_a_standard_topic => Scope::Target,
+        _ => Scope::Broker,
+    }
 }
 
 /// The subject of a refusal. Services write the same code with prefixes and suffixes of their own.
@@ -146,16 +162,29 @@ fn about(status: u16, code: &str, message: &str) -> About {
         "InvalidAddress",
         "MissingAuthenticationToken",
     ];
+    const MESSAGE: [&str; 4] =
+        ["InvalidMessageContents", "InvalidParameter", "InvalidAttributeValue", "BatchRequestTooLong"];
     let has = |parts: &[&str]| parts.iter().any(|part| code.contains(part));
     match status {
         _ if has(&LOAD) => About::Load,
         _ if has(&SETUP) || names_the_topic(code, message) => About::Setup,
         503 => About::Load,
-        _ if code != NO_CODE => About::Message,
-        // A proxy's page says nothing about a message, unless that is too large.
-        408 | 429 | 502 | 504 => About::Load,
-        400..=412 | 414..=499 => About::Setup,
-        _ => About::Message,
+        // A message's own entry in the answer, or one that is too large.
+        0 | 413 => About::Message,
+        // Of an account that is suspended, say.
+        401 | 403 | 404 => About::Setup,
+        408 | 429 => About::Load,
+        _ if code != NO_CODE => {
+            if has(&MESSAGE) {
+                About::Message
+            } else {
+                About::Unclear
+            }
+        }
+        // A proxy's page says nothing about a message.
+        502 | 504 => About::Load,
+        400..=499 => About::Setup,
+        _ => About::Unclear,
     }
 }
 
@@ -178,7 +207,7 @@ mod tests {
 
     #[test]
     fn each_refusal_says_whose_fault_it_is() {
-        let cases: [(u16, &str, bool, PublishErrorKind); 29] = [
+        let cases: [(u16, &str, bool, PublishErrorKind); 41] = [
             (0, "InvalidMessageContents", true, Permanent),
             (0, "InternalError", false, Temporary),
             (0, "ThrottlingException", true, Unavailable),
@@ -201,6 +230,19 @@ mod tests {
             (408, "RequestTimeoutException", true, Unavailable),
             (400, "RequestExpired", true, Unavailable),
             (400, "RequestAborted", true, Unavailable),
+            (400, "InvalidMessageContents", true, Permanent),
+            (400, "AWS.SimpleQueueService.BatchRequestTooLong", true, Permanent),
+            (413, "RequestEntityTooLarge", true, Permanent),
+            (0, "SomethingNew", true, Permanent),
+            // Codes that nobody knows here: the account's, not the message's.
+            (401, "SomethingNew", true, Misconfigured),
+            (403, "AccountProblem", true, Misconfigured),
+            (404, "SomethingNew", true, Misconfigured),
+            (400, "UserErrorException", true, Temporary),
+            (400, "UnsupportedOperation", true, Temporary),
+            (405, "MethodNotAllowed", true, Temporary),
+            (408, "SomethingNew", true, Unavailable),
+            (429, "SomethingNew", true, Unavailable),
             // The pages of a proxy.
             (403, "no code", true, Misconfigured),
             (404, "no code", true, Misconfigured),
@@ -223,8 +265,45 @@ mod tests {
             let problem = Problem::Refusal { status: 400, code, message, sender_fault: true };
             assert_eq!((problem.error("topic").kind(), problem.may_be_of_one()), (kind, may_be_of_one), "{problem:?}");
         }
+        let unclear = Problem::Refusal {
+            status: 400,
+            code: "SomethingNew".to_owned(),
+            message: String::new(),
+            sender_fault: true,
+        };
+        assert!(unclear.may_be_of_one(), "each is sent alone before it is tried again for nothing");
         assert_eq!(Problem::Silence(String::new()).error("q").kind(), Unavailable);
         assert_eq!(Problem::Stranger(String::new()).error("q").kind(), Misconfigured);
         assert_eq!(Problem::NoCredentials(String::new()).error("q").kind(), Misconfigured);
+    }
+
+    #[test]
+    fn load_of_one_queue_is_no_load_of_others() {
+        const FIFO: &str = "arn:aws:sns:eu-central-1:123456789012:orders.fifo";
+        const STANDARD: &str = "arn:aws:sns:eu-central-1:123456789012:orders";
+        let cases = [
+            (0, "RequestThrottled", "orders", Scope::Target),
+            (0, "Throttled", STANDARD, Scope::Target),
+            (400, "RequestThrottled", "orders.fifo", Scope::Target),
+            (400, "ThrottlingException", "orders", Scope::Target),
+            (403, "AWS.SimpleQueueService.OverLimit", "orders", Scope::Target),
+            (400, "KmsThrottled", "orders", Scope::Target),
+            (400, "KMSThrottling", STANDARD, Scope::Target),
+            (429, "Throttled", FIFO, Scope::Target),
+            (429, "Throttled", STANDARD, Scope::Broker),
+            (503, "ServiceUnavailable", "orders", Scope::Broker),
+            (503, NO_CODE, "orders", Scope::Broker),
+            (408, NO_CODE, "orders", Scope::Broker),
+            (429, NO_CODE, "orders", Scope::Broker),
+            (502, NO_CODE, "orders", Scope::Broker),
+            (504, NO_CODE, "orders", Scope::Broker),
+            (400, "RequestExpired", "orders", Scope::Broker),
+        ];
+        for (status, code, target, scope) in cases {
+            let problem =
+                Problem::Refusal { status, code: code.to_owned(), message: String::new(), sender_fault: true };
+            let error = problem.error(target);
+            assert_eq!((error.kind(), error.scope()), (Unavailable, scope), "{status} {code} {target}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::connection::State;
@@ -25,6 +25,8 @@ pub(crate) struct Connection {
     client: Client,
     pub(crate) context: jetstream::Context,
     pub(crate) refusals: Arc<Refusals>,
+    /// The time of the last answer to a message of any call.
+    answered: Mutex<Option<Instant>>,
 }
 
 impl Connection {
@@ -36,13 +38,14 @@ impl Connection {
             connect.connect(&*servers.addresses).await.map_err(|failure| sort(&Failure::Connect(&failure, servers)))?;
         forget_the_servers(&client).await?;
         let context = ContextBuilder::new()
-            .timeout(options.timeout)
+            // Beyond the deadline of every call, which ends by itself.
+            .timeout(options.timeout.saturating_mul(2))
             .ack_timeout(options.timeout)
-            // The calls bound themselves; room for what dropped calls have left under way.
+            // Calls bound themselves; room for what dropped calls have left under way.
             .max_ack_inflight(2 * IN_FLIGHT)
             .backpressure_on_inflight(true)
             .build(client.clone());
-        Ok(Self { client, context, refusals })
+        Ok(Self { client, context, refusals, answered: Mutex::default() })
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -51,6 +54,15 @@ impl Connection {
 
     pub(crate) fn is_alive(&self) -> bool {
         self.client.connection_state() == State::Connected
+    }
+
+    pub(crate) fn note_answer(&self, now: Instant) {
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    }
+
+    /// True if a message was answered at `since` or later: then this is no connection that hangs.
+    pub(crate) fn has_answered_since(&self, since: Instant) -> bool {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|last| last >= since)
     }
 }
 

@@ -146,11 +146,16 @@ fn answered(error: &jetstream::Error, subject: Option<&str>) -> PublishError {
         Code::STREAM_SEALED => PublishError::misconfigured(format!("{text}; let another stream take the subject"))
             .limited_to(Scope::Target),
         Code::STREAM_MESSAGE_EXCEEDS_MAXIMUM | Code::STREAM_HEADER_EXCEEDS_MAXIMUM => PublishError::permanent(text),
-        // Full, without a leader, on the way to another server: 503 is what the server says for "not now".
-        Code::STREAM_STORE_FAILED => PublishError::unavailable(text).limited_to(Scope::Target),
-        Code::ACCOUNT_RESOURCES_EXCEEDED | Code::STREAM_TOO_MANY_REQUESTS => PublishError::unavailable(text),
+        // The account is full, or the servers are short of something.
+        Code::ACCOUNT_RESOURCES_EXCEEDED | Code::INSUFFICIENT_RESOURCES | Code::CLUSTER_NOT_AVAILABLE => {
+            PublishError::unavailable(text)
+        }
         Code::STREAM_DUPLICATE_MESSAGE_CONFLICT => in_process(text),
-        _ if error.code() >= 500 => PublishError::unavailable(text),
+        // The stream is full, offline, without a leader, or has too much to do: 503 is what the server says for "not now".
+        _ if error.code() >= 500 || error.error_code() == Code::STREAM_TOO_MANY_REQUESTS => {
+            let scope = if subject.is_some() { Scope::Target } else { Scope::Broker };
+            PublishError::unavailable(text).limited_to(scope)
+        }
         _ => PublishError::temporary(text),
     }
 }
@@ -262,6 +267,20 @@ mod tests {
             let sorted = sort(&Failure::Publish(&error, "orders"));
             assert_eq!(sorted.kind(), kind, "{error:?}");
             assert!(sorted.to_string().contains(text), "{sorted}");
+        }
+    }
+
+    #[test]
+    fn trouble_of_a_stream_is_no_trouble_of_others() {
+        use jetstream::context::PublishError as Error;
+        let streams = [(503, 10077), (500, 10118), (429, 10167), (503, 10009), (500, 10194)];
+        let servers = [(400, 10002), (503, 10023), (503, 10008)];
+        for (codes, scope) in [(&streams[..], Scope::Target), (&servers[..], Scope::Broker)] {
+            for (code, error_code) in codes {
+                let failure = Error::with_source(PublishErrorKind::Other, answer(*code, *error_code));
+                let sorted = sort(&Failure::Publish(&failure, "orders"));
+                assert_eq!((sorted.kind(), sorted.scope()), (Unavailable, scope), "{error_code}");
+            }
         }
     }
 

@@ -1,9 +1,14 @@
+use std::future::IntoFuture;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_nats::Subject;
 use async_nats::jetstream::context::PublishAckFuture;
-use pillarbox_core::publisher::{Message, PublishError, Receipt};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use pillarbox_core::publisher::{Message, PublishError, Receipt, Scope};
 use tokio::sync::Semaphore;
+use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout_at};
 
 use crate::NatsPublisher;
@@ -15,28 +20,35 @@ use crate::message::{self, LastSubject};
 /// before it asks for more, so that calls never wait for each other in a circle.
 const PORTION: usize = 1024;
 
+/// The part of a call's time for which it waits for further answers after one has come: one in so many.
+const GRACE: u32 = 4;
+
 impl NatsPublisher {
     /// Sends the messages and collects the confirmations.
     pub(crate) async fn publish_all(&self, messages: Vec<Message>, deadline: Instant) -> Vec<Receipt> {
         if messages.is_empty() {
             return Vec::new();
         }
+        let began = Instant::now();
         let linked = match self.connection(deadline).await {
             Ok(linked) => linked,
             Err(failure) => return vec![Err(failure); messages.len()],
         };
-        let expected_stream = self.options.expected_stream.as_deref();
+        let (connection, expected_stream) = (&linked.connection, self.options.expected_stream.as_deref());
+        let grace = self.options.timeout / GRACE;
         let mut receipts = Vec::with_capacity(messages.len());
         let mut messages = messages.into_iter();
         while messages.len() > 0 {
             let messages = messages.by_ref().take(PORTION).collect();
-            let portion = Portion { connection: &linked.connection, expected_stream, deadline, since: Instant::now() };
-            let (answers, answering) = portion.publish(messages, &self.room).await;
-            receipts.extend(answers);
-            if !answering {
+            let portion = Portion { connection, expected_stream, deadline, grace, since: Instant::now() };
+            let answers = portion.publish(messages, &self.room).await;
+            let is_answering = connection.has_answered_since(began);
+            if !is_answering && answers.iter().any(Result::is_err) {
                 // It may be this connection that hangs; another one shows. Calls that wait on it go on waiting.
                 self.link.lost(&linked);
             }
+            receipts
+                .extend(answers.into_iter().map(|answer| answer.unwrap_or_else(|gap| Err(gap.error(is_answering)))));
         }
         receipts
     }
@@ -47,81 +59,126 @@ struct Portion<'a> {
     connection: &'a Arc<Connection>,
     expected_stream: Option<&'a str>,
     deadline: Instant,
+    /// The time to wait for further answers after one has come.
+    grace: Duration,
     /// A time before the first is sent.
     since: Instant,
 }
 
-/// A message under way, or what has become of it already.
-enum Sent {
-    Waits(PublishAckFuture),
-    Over(Receipt),
+/// A message under way.
+struct Waiting {
+    /// Its place in the portion.
+    index: usize,
+    subject: Subject,
+    ack: <PublishAckFuture as IntoFuture>::IntoFuture,
+}
+
+/// The receipt of a message, if its fate is known when the time is up.
+type Answer = Result<Receipt, Gap>;
+
+/// The reason why a message has no receipt.
+#[derive(Debug, Clone, Copy)]
+enum Gap {
+    Unsent,
+    Unconfirmed,
+}
+
+impl Gap {
+    /// Where the connection has answered for other messages, this one's subject alone is in trouble.
+    fn error(self, is_answering: bool) -> PublishError {
+        let (text, scope) = match self {
+            Self::Unsent => ("was not sent, since no time was left", Scope::Message),
+            Self::Unconfirmed => ("no confirmation came in time; the message may have been stored", Scope::Target),
+        };
+        PublishError::unavailable(text).limited_to(if is_answering { scope } else { Scope::Broker })
+    }
 }
 
 impl Portion<'_> {
-    /// The receipts, and whether the server has answered in time.
-    async fn publish(&self, messages: Vec<Message>, room: &Semaphore) -> (Vec<Receipt>, bool) {
+    /// Sends the messages, and returns their answers in the same order.
+    async fn publish(&self, messages: Vec<Message>, room: &Semaphore) -> Vec<Answer> {
         let count = messages.len();
         let permits = u32::try_from(count).unwrap_or(u32::MAX);
+        let room = timeout_at(self.deadline, room.acquire_many(permits)).await;
         // Never closed; and a portion is smaller than the whole room.
-        let Ok(Ok(_permits)) = timeout_at(self.deadline, room.acquire_many(permits)).await else {
-            return (vec![Err(late()); count], false);
-        };
-        let mut sent = Vec::with_capacity(count);
+        let Ok(Ok(_permits)) = room else { return vec![Err(Gap::Unsent); count] };
+        if Instant::now() >= self.deadline {
+            return vec![Err(Gap::Unsent); count];
+        }
+        let mut answers = Vec::with_capacity(count);
+        let mut waiting = Vec::with_capacity(count);
         let sending = async {
             let mut last = LastSubject::default();
-            for message in messages {
+            for (index, message) in messages.into_iter().enumerate() {
                 let subject = last.of(&message.target);
-                let outcome = self.send(subject.clone(), message).await;
-                sent.push((subject, outcome));
+                match self.send(subject.clone(), message).await {
+                    Ok(ack) => {
+                        waiting.push(Waiting { index, subject, ack: ack.into_future() });
+                        answers.push(Err(Gap::Unconfirmed));
+                    }
+                    Err(error) => answers.push(Ok(Err(error))),
+                }
             }
         };
-        let mut answering = timeout_at(self.deadline, sending).await.is_ok();
-        let unsent = count - sent.len();
-
-        // From the last to the first: confirmations mostly come in the order of the messages, so once the last has come there
-        // is nothing to wait for in the others. Waiting for each of them in turn, the task would be woken for each.
-        let mut receipts = vec![Err(late()); unsent];
-        receipts.reserve(sent.len());
-        let collecting = async {
-            while let Some((subject, outcome)) = sent.pop() {
-                // In its place, should the time be over before it is known.
-                receipts.push(Err(late()));
-                let receipt = self.receipt(&subject, outcome).await;
-                receipts.pop();
-                receipts.push(receipt);
-            }
-        };
-        answering &= timeout_at(self.deadline, collecting).await.is_ok();
-        // In time, nothing is left. After it, what has come meanwhile is taken, and nothing waited for.
-        while let Some((subject, outcome)) = sent.pop() {
-            let receipt = timeout_at(self.deadline, self.receipt(&subject, outcome)).await;
-            receipts.push(receipt.unwrap_or_else(|_| Err(late())));
-        }
-        receipts.reverse();
-        (receipts, answering)
+        // If the time is over before all are sent, the others are left.
+        let _ = timeout_at(self.deadline, sending).await;
+        answers.resize(count, Err(Gap::Unsent));
+        self.collect(waiting, &mut answers).await;
+        answers
     }
 
-    async fn send(&self, subject: Subject, message: Message) -> Sent {
-        let encoded = match message::encode(message, self.expected_stream) {
-            Ok(encoded) => encoded,
-            Err(refused) => return Sent::Over(Err(refused)),
+    async fn send(&self, subject: Subject, message: Message) -> Result<PublishAckFuture, PublishError> {
+        let encoded = message::encode(message, self.expected_stream)?;
+        let sent = self.connection.context.send_publish(subject.clone(), encoded).await;
+        sent.map_err(|failure| sort(&Failure::Publish(&failure, &subject)))
+    }
+
+    /// Waits for the answers until the deadline, or until none has come for a while after one has.
+    async fn collect(&self, mut waiting: Vec<Waiting>, answers: &mut [Answer]) {
+        let mut limit = self.deadline;
+        let mut settle = |index: usize, receipt: Receipt| {
+            let is_answer = is_answer(&receipt);
+            if let Some(answer) = answers.get_mut(index) {
+                *answer = Ok(receipt);
+            }
+            is_answer
         };
-        match self.connection.context.send_publish(subject.clone(), encoded).await {
-            Ok(ack) => Sent::Waits(ack),
-            Err(failure) => Sent::Over(Err(sort(&Failure::Publish(&failure, &subject)))),
+        // From the last to the first: confirmations mostly come in the order of the messages, so once the last has come there
+        // is nothing to wait for in the others. Waiting for each of them in turn, the task would be woken for each.
+        let in_order = async {
+            while let Some(last) = waiting.last_mut() {
+                if settle(last.index, self.receipt(last).await) {
+                    limit = self.graced();
+                }
+                waiting.pop();
+            }
+        };
+        if timeout_at(self.graced(), in_order).await.is_ok() {
+            return;
         }
+        // One is silent. The others are not kept waiting behind it.
+        let receipt = async |one: &mut Waiting| (one.index, self.receipt(one).await);
+        let mut others: FuturesUnordered<_> = waiting.iter_mut().map(receipt).collect();
+        // What has come is taken though the time is over, however much it is.
+        while let Ok(Some((index, receipt))) = timeout_at(limit, unconstrained(others.next())).await {
+            if settle(index, receipt) {
+                limit = self.graced();
+            }
+        }
+    }
+
+    /// The end of the wait for further answers, if one has come now.
+    fn graced(&self) -> Instant {
+        self.deadline.min(Instant::now() + self.grace)
     }
 
     /// Waits for what becomes of a message.
-    async fn receipt(&self, subject: &str, outcome: Sent) -> Receipt {
-        let ack = match outcome {
-            Sent::Waits(ack) => ack,
-            Sent::Over(receipt) => return receipt,
-        };
-        tokio::select! {
+    async fn receipt(&self, one: &mut Waiting) -> Receipt {
+        let subject = &*one.subject;
+        let receipt = tokio::select! {
             // The confirmation first: mostly it is there, and then there is nothing else to ask for.
             biased;
-            answer = ack.into_future() => match answer {
+            answer = &mut one.ack => match answer {
                 Ok(ack) if ack.stream.is_empty() => Err(sort(&Failure::Stranger(subject))),
                 // Servers from before September 2024 may never store it: they know its id alone.
                 Ok(ack) if ack.sequence == 0 => Err(sort(&Failure::NotStored(subject))),
@@ -129,10 +186,15 @@ impl Portion<'_> {
                 Err(failure) => Err(sort(&Failure::Publish(&failure, subject))),
             },
             refusal = self.connection.refusals.wait(subject, self.since) => Err(sort(&Failure::Refused(refusal, subject))),
+        };
+        if is_answer(&receipt) {
+            self.connection.note_answer(Instant::now());
         }
+        receipt
     }
 }
 
-fn late() -> PublishError {
-    PublishError::unavailable("no confirmation came in time; the message may have been stored")
+/// True if a message was confirmed, or refused for itself or its subject: its connection is well.
+fn is_answer(receipt: &Receipt) -> bool {
+    receipt.as_ref().err().is_none_or(|error| error.scope() != Scope::Broker)
 }

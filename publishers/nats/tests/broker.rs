@@ -10,9 +10,9 @@ use std::time::Duration;
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use pillarbox_core::error::BoxError;
 use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Permanent, Unavailable};
-use pillarbox_core::publisher::{Message, PublishErrorKind, Publisher as _, Receipt};
+use pillarbox_core::publisher::{Message, PublishErrorKind, Publisher as _, Receipt, Scope};
 use pillarbox_nats::{NatsOptions, NatsPublisher};
-use pillarbox_testkit::publishers::{Load, Server, load_through, message, messages};
+use pillarbox_testkit::publishers::{Load, Proxy, Server, load_through, message, messages};
 use support::{PASSWORD, USER, client, start, start_as, start_with, stored, stream};
 use tokio::time::Instant;
 
@@ -204,6 +204,45 @@ async fn a_reply_that_is_no_streams_is_no_confirmation() -> Outcome {
     Ok(())
 }
 
+/// A program that listens and says nothing keeps the server from answering for the subject.
+#[tokio::test]
+async fn a_subject_that_is_never_confirmed_is_in_trouble_alone() -> Outcome {
+    let server = start().await?;
+    stream(&client(&server).await?, "ORDERS", &["orders"]).await?;
+    let stranger = client(&server).await?.client();
+    let _heard = stranger.subscribe("silent").await?;
+    stranger.flush().await?;
+    let proxy = Proxy::to(server.address()).await?;
+    let mut options = NatsOptions::new(format!("nats://{USER}:{PASSWORD}@127.0.0.1:{}", proxy.port()));
+    options.timeout = Duration::from_secs(8);
+    let publisher = publisher(options)?;
+    let trouble = |receipt: &Receipt| receipt.as_ref().err().map(|error| (error.kind(), error.scope()));
+    let alone = Some((Unavailable, Scope::Target));
+
+    // Silent ones among more than are sent together, the last of the first portion among them.
+    let silent = [0, 500, 1023, 1100];
+    let mixed = (0..1500).map(|place| message(if silent.contains(&place) { "silent" } else { "orders" }));
+    let receipts = publisher.publish(mixed.collect()).await;
+    assert_eq!(receipts.len(), 1500);
+    for (place, receipt) in receipts.iter().enumerate() {
+        let expected = if silent.contains(&place) { alone } else { None };
+        assert_eq!(trouble(receipt), expected, "{place}: {receipt:?}");
+    }
+    let began = Instant::now();
+    let receipts = publisher.publish(vec![message("silent"), message("orders"), message("silent")]).await;
+    assert_eq!(receipts.iter().map(trouble).collect::<Vec<_>>(), [alone, None, alone], "{receipts:?}");
+    assert!(began.elapsed() < Duration::from_secs(7), "the others waited for the limit: {:?}", began.elapsed());
+
+    let (silent, order) =
+        tokio::join!(publish_one(&publisher, message("silent")), publish_one(&publisher, message("orders")));
+    assert_eq!((trouble(&silent), trouble(&order)), (alone, None), "others are confirmed by another call");
+    assert_eq!(proxy.accepted(), 1, "the connection is well");
+    // Where nothing else is confirmed, it may be the server that hangs.
+    let silent = publish_one(&publisher, message("silent")).await;
+    assert_eq!(trouble(&silent), Some((Unavailable, Scope::Broker)), "{silent:?}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn another_stream_than_expected_refuses() -> Outcome {
     let server = start().await?;
@@ -377,7 +416,7 @@ async fn the_second_server_is_taken_when_the_first_is_away() -> Outcome {
 /// Many callers that find no connection make one together.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_share_one_attempt_to_connect() -> Outcome {
-    use pillarbox_testkit::publishers::{Link as _, Proxy};
+    use pillarbox_testkit::publishers::Link as _;
     let server = start().await?;
     stream(&client(&server).await?, "ORDERS", &["orders"]).await?;
     let proxy = Proxy::to(server.address()).await?;

@@ -6,7 +6,7 @@ use pillarbox_core::publisher::{Linked, Message, PublishError, Receipt, Scope};
 use tokio::time::{Instant, timeout_at};
 
 use crate::blame::blame;
-use crate::judge::{Verdict, judge};
+use crate::judge::{Outcome, Verdict, judge};
 use crate::route::Route;
 use crate::send::send;
 use crate::session::{Session, soft};
@@ -18,6 +18,13 @@ const MAX_MESSAGES: usize = 1_000;
 pub(crate) const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// The number of times that the broker may close the channel because of some messages, until the others are left to the caller.
 const ROUNDS: usize = 5;
+
+/// The time of a call.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    began: Instant,
+    deadline: Instant,
+}
 
 /// Messages with their receipts, as far as there are any.
 struct Batch<'a> {
@@ -37,11 +44,12 @@ pub(crate) struct Open<'a> {
 impl RabbitMqPublisher {
     /// Publishes all messages, a batch after the other, so that a key's order survives a failure in between.
     pub(crate) async fn publish_all(&self, messages: &[Message]) -> Vec<Receipt> {
-        let deadline = Instant::now() + self.options.timeout;
+        let began = Instant::now();
+        let span = Span { began, deadline: began + self.options.timeout };
         let mut receipts = Vec::with_capacity(messages.len());
         for batch in batches(messages, MAX_MESSAGES, MAX_BYTES, size) {
             let mut batch = Batch::new(batch, self.options.max_body);
-            let outcome = self.publish_batch(&mut batch, deadline).await;
+            let outcome = self.publish_batch(&mut batch, span).await;
             let failed = outcome.is_err();
             let reason = outcome.err().unwrap_or_else(|| PublishError::unavailable("the broker did not confirm it"));
             receipts.extend(batch.receipts.into_iter().map(|receipt| receipt.unwrap_or_else(|| Err(reason.clone()))));
@@ -54,22 +62,27 @@ impl RabbitMqPublisher {
     }
 
     /// Publishes until each message has its receipt. What has none after a failure is to blame for nothing.
-    async fn publish_batch(&self, batch: &mut Batch<'_>, deadline: Instant) -> Result<(), PublishError> {
-        let _turn = timeout_at(deadline, self.channels.acquire())
+    async fn publish_batch(&self, batch: &mut Batch<'_>, span: Span) -> Result<(), PublishError> {
+        // Those ahead tell what is wrong.
+        let unsent = || self.late("waiting for others").limited_to(Scope::Message);
+        let _turn = timeout_at(span.deadline, self.channels.acquire())
             .await
-            .map_err(|_| self.late("waiting for others"))?
+            .map_err(|_| unsent())?
             .map_err(|_| PublishError::unavailable("the publisher is closed"))?;
+        if Instant::now() >= span.deadline {
+            return Err(unsent());
+        }
         for _ in 0..ROUNDS {
             if batch.open().is_empty() {
                 return Ok(());
             }
-            let linked = timeout_at(deadline, self.connected()).await.map_err(|_| self.late("connecting"))??;
+            let linked = timeout_at(span.deadline, self.connected()).await.map_err(|_| self.late("connecting"))??;
             if linked.connection.is_blocked() {
                 return Err(self.blocked());
             }
             batch.refuse_headers(linked.connection.frame_max());
-            self.look_for_exchanges(&linked, batch, deadline).await?;
-            self.publish_round(&linked, batch, deadline).await?;
+            self.look_for_exchanges(&linked, batch, span).await?;
+            self.publish_round(&linked, batch, span).await?;
         }
         Ok(())
     }
@@ -79,14 +92,14 @@ impl RabbitMqPublisher {
         &self,
         linked: &Linked<Arc<Session>>,
         batch: &mut Batch<'_>,
-        deadline: Instant,
+        span: Span,
     ) -> Result<(), PublishError> {
         let mut looked_for = HashMap::new();
         for Open { index, message, route } in batch.open() {
             let name = route.exchange;
             if !looked_for.contains_key(name) {
-                let found = timeout_at(deadline, linked.connection.has_exchange(name)).await;
-                let found = found.map_err(|_| self.give_up(linked, "looking for an exchange"))?;
+                let found = timeout_at(span.deadline, linked.connection.has_exchange(name)).await;
+                let found = found.map_err(|_| self.give_up(linked, span, "looking for an exchange"))?;
                 looked_for.insert(name, found.map_err(|error| self.lost(linked, &error))?);
             }
             if looked_for.get(name) == Some(&false) {
@@ -101,19 +114,23 @@ impl RabbitMqPublisher {
         &self,
         linked: &Linked<Arc<Session>>,
         batch: &mut Batch<'_>,
-        deadline: Instant,
+        span: Span,
     ) -> Result<(), PublishError> {
         let open = batch.open();
         if open.is_empty() {
             return Ok(());
         }
-        let channel = timeout_at(deadline, linked.connection.channel()).await;
-        let channel = channel.map_err(|_| self.give_up(linked, "opening a channel"))?;
+        let channel = timeout_at(span.deadline, linked.connection.channel()).await;
+        let channel = channel.map_err(|_| self.give_up(linked, span, "opening a channel"))?;
         let channel = channel.map_err(|error| self.lost(linked, &error))?;
 
-        let heard = send(&channel, &open, deadline).await;
+        let sent = Instant::now();
+        let heard = send(&channel, &open, span.deadline).await;
+        if heard.outcomes.iter().any(|outcome| *outcome != Outcome::Unheard) {
+            linked.connection.note_answer(sent);
+        }
         let verdicts = judge(&open, &heard.outcomes, &heard.returned);
-        for (Open { index, message, route }, verdict) in open.into_iter().zip(&verdicts) {
+        for (&Open { index, message, route }, verdict) in open.iter().zip(&verdicts) {
             match verdict {
                 Verdict::Confirmed => batch.settle(index, Ok(None)),
                 Verdict::Unroutable => batch.settle(index, Err(error::unroutable(&message.target, route))),
@@ -122,10 +139,20 @@ impl RabbitMqPublisher {
             }
         }
         let Some(failure) = heard.failure else {
-            if verdicts.contains(&Verdict::Unknown) {
-                return Err(self.give_up(linked, "waiting for the confirmations"));
+            if !verdicts.contains(&Verdict::Unknown) {
+                linked.connection.give_back(channel);
+                return Ok(());
             }
-            linked.connection.give_back(channel);
+            if linked.connection.is_blocked() || !linked.connection.has_answered_since(span.began) {
+                return Err(self.give_up(linked, span, "waiting for the confirmations"));
+            }
+            // Others are acknowledged, so the connection is well. The channel, on which answers may still come, is closed as it is dropped.
+            let unknown = open.iter().zip(&heard.outcomes).zip(&verdicts);
+            for ((Open { index, message, .. }, outcome), _) in
+                unknown.filter(|(_, verdict)| **verdict == Verdict::Unknown)
+            {
+                batch.settle(*index, Err(unknown_fate(&message.target, *outcome)));
+            }
             return Ok(());
         };
         if self.blame(linked, &failure, batch) { Ok(()) } else { Err(self.lost(linked, &failure)) }
@@ -144,10 +171,13 @@ impl RabbitMqPublisher {
     }
 
     /// Leaves a connection on which nothing was heard in time; not one that the broker keeps waiting, since it would do the same
-    /// to the next.
-    fn give_up(&self, linked: &Linked<Arc<Session>>, doing: &str) -> PublishError {
+    /// to the next, and not one on which it has answered other messages of the call's time.
+    fn give_up(&self, linked: &Linked<Arc<Session>>, span: Span, doing: &str) -> PublishError {
         if linked.connection.is_blocked() {
             return self.blocked();
+        }
+        if linked.connection.has_answered_since(span.began) {
+            return self.late(doing).limited_to(Scope::Message);
         }
         self.link.lost(linked);
         self.late(doing)
@@ -204,4 +234,14 @@ fn size(message: &Message) -> usize {
 fn nacked(target: &str) -> PublishError {
     let text = format!("{target}: the broker did not take it, as when a queue is full and refuses more");
     PublishError::unavailable(text).limited_to(Scope::Target)
+}
+
+/// The error of a message of which it is not known whether it has arrived, while others are acknowledged.
+fn unknown_fate(target: &str, outcome: Outcome) -> PublishError {
+    if outcome == Outcome::Unheard {
+        let text = format!("{target}: the broker did not confirm it in time, as when a queue has lost its majority");
+        return PublishError::unavailable(text).limited_to(Scope::Target);
+    }
+    let text = format!("{target}: the broker confirmed it, and others came back before it was told which");
+    PublishError::unavailable(text).limited_to(Scope::Message)
 }

@@ -6,7 +6,7 @@ use lapin::options::{ConfirmSelectOptions, ExchangeDeclareOptions, QueueDeclareO
 use lapin::protocol::{AMQPErrorKind, AMQPSoftError};
 use lapin::types::FieldTable;
 use lapin::{Channel, Connection, ErrorKind, ExchangeKind};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::connect::Socket;
 use crate::route::Route;
@@ -20,6 +20,8 @@ pub(crate) struct Session {
     /// Publishing to an exchange that is missing closes the channel, and takes with it the confirmations of all others. So each
     /// exchange is looked for before its first message.
     seen: Mutex<HashSet<String>>,
+    /// The time at which messages were sent of which the broker has acknowledged some.
+    answered: Mutex<Option<Instant>>,
     /// Dropped last, after the client has been told.
     _socket: Socket,
 }
@@ -29,7 +31,7 @@ const REMEMBERED: usize = 10_000;
 
 impl Session {
     pub(crate) fn new(connection: Connection, socket: Socket) -> Self {
-        Self { connection, idle: Mutex::default(), seen: Mutex::default(), _socket: socket }
+        Self { connection, idle: Mutex::default(), seen: Mutex::default(), answered: Mutex::default(), _socket: socket }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -39,6 +41,17 @@ impl Session {
     /// True if the broker has asked for a pause, being short of memory or disk.
     pub(crate) fn is_blocked(&self) -> bool {
         self.connection.status().blocked()
+    }
+
+    /// Remembers that the broker has answered some of the messages that were sent at `sent`.
+    pub(crate) fn note_answer(&self, sent: Instant) {
+        let mut answered = lock(&self.answered);
+        *answered = (*answered).max(Some(sent));
+    }
+
+    /// True if the broker has answered messages that were sent at `since` or later: then this is no connection that hangs.
+    pub(crate) fn has_answered_since(&self, since: Instant) -> bool {
+        lock(&self.answered).is_some_and(|last| last >= since)
     }
 
     /// The bytes of a frame, as both sides agreed.

@@ -17,7 +17,7 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::examine::Judgement;
 use pillarbox_core::publisher::{Message, PublishErrorKind, Publisher as _, Receipt, Scope};
 use pillarbox_rabbitmq::{RabbitMqOptions, RabbitMqPublisher};
-use pillarbox_testkit::publishers::{Server, message, messages};
+use pillarbox_testkit::publishers::{Proxy, Server, message, messages};
 use support::Client;
 use tokio::runtime::Runtime;
 
@@ -192,6 +192,47 @@ async fn a_full_queue_that_refuses_more_is_unavailable(server: &Server) -> Outco
     Ok(())
 }
 
+async fn a_queue_that_confirms_nothing_is_in_trouble_alone(server: &Server) -> Outcome {
+    let client = client(server).await?;
+    for name in ["silent", "well"] {
+        client.queue(name, &[]).await?;
+    }
+    let tell = |what: &str| {
+        let found = "{ok, Queue} = rabbit_amqqueue:lookup(rabbit_misc:r(<<\"/\">>, queue, <<\"silent\">>))";
+        support::control(server, &["eval", &format!("{found}, sys:{what}(amqqueue:get_pid(Queue)).")])
+    };
+    tell("suspend")?;
+    let published = beside_a_silent_queue(server).await;
+    tell("resume")?;
+    published?;
+    assert_eq!(client.drain("well").await?.len(), 4);
+    Ok(())
+}
+
+async fn beside_a_silent_queue(server: &Server) -> Outcome {
+    let proxy = Proxy::to(server.address()).await?;
+    let mut options = support::options(proxy.port());
+    options.timeout = Duration::from_secs(4);
+    let publisher = RabbitMqPublisher::new(options)?;
+    let publish = async |targets: &[&str]| {
+        let receipts = publisher.publish(to(targets)).await;
+        let trouble = |receipt: &Receipt| receipt.as_ref().err().map(|error| (error.kind(), error.scope()));
+        receipts.iter().map(trouble).collect::<Vec<_>>()
+    };
+    let silent = Some((Unavailable, Scope::Target));
+    assert_eq!(publish(&["/well", "/silent", "/well"]).await, [None, silent, None]);
+    // Alone on its channel, while those of another call are confirmed.
+    let (alone, other) = tokio::join!(publish(&["/silent"]), publish(&["/well"]));
+    assert_eq!((alone, other), (vec![silent], vec![None]));
+    // Another one came back, and it is not known which.
+    let (unknown, back) = (Some((Unavailable, Scope::Message)), Some((Misconfigured, Scope::Target)));
+    assert_eq!(publish(&["/well", "/silent", "/nobody"]).await, [unknown, silent, back]);
+    assert_eq!(proxy.accepted(), 1, "the connection is well");
+    // Where nothing else is confirmed, it may be the broker that hangs.
+    assert_eq!(publish(&["/silent"]).await, [Some((Unavailable, Scope::Broker))]);
+    Ok(())
+}
+
 async fn a_broker_short_of_memory_is_unavailable_until_it_has_some(server: &Server) -> Outcome {
     let client = client(server).await?;
     client.queue("alarmed", &[]).await?;
@@ -301,6 +342,7 @@ fn main() -> Result<ExitCode, BoxError> {
         what_is_too_large_for_the_broker_is_refused_and_nothing_else,
         headers_that_do_not_fit_into_a_frame_are_refused_and_nothing_else,
         a_full_queue_that_refuses_more_is_unavailable,
+        a_queue_that_confirms_nothing_is_in_trouble_alone,
         a_broker_short_of_memory_is_unavailable_until_it_has_some,
         a_certificate_is_verified_with_its_name,
         queues_that_may_lose_messages_are_found,

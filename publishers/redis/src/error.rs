@@ -12,6 +12,7 @@ pub(crate) fn explain(error: &RedisError, about: &str) -> PublishError {
     };
     let scope = match error.code() {
         Some("WRONGTYPE" | "NOPERM") => Scope::Target,
+        Some("ERR") if is_exhausted(error) => Scope::Target,
         _ => Scope::Broker,
     };
     PublishError::new(kind_of(error), format!("{about}: {said}{}", remedy(error))).limited_to(scope)
@@ -30,7 +31,10 @@ fn kind_of(error: &RedisError) -> PublishErrorKind {
         ) => PublishErrorKind::Unavailable,
         (Some("ERR"), _) if detail.contains("max number of clients") => PublishErrorKind::Unavailable,
         (Some("ERR"), _) if detail.contains("too large") => PublishErrorKind::Permanent,
-        (Some("ERR"), _) if detail.contains("DB index") || detail.contains("AUTH") => PublishErrorKind::Misconfigured,
+        (Some("ERR"), _) if ["DB index", "AUTH", "unknown command"].iter().any(|part| detail.contains(part)) => {
+            PublishErrorKind::Misconfigured
+        }
+        (Some("ERR"), _) if is_exhausted(error) => PublishErrorKind::Misconfigured,
         (Some("WRONGTYPE" | "NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED" | "MOVED" | "ASK" | "CROSSSLOT"), _)
         | (_, ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig | ErrorKind::RESP3NotSupported) => {
             PublishErrorKind::Misconfigured
@@ -42,6 +46,11 @@ fn kind_of(error: &RedisError) -> PublishErrorKind {
     }
 }
 
+/// True if the stream has an entry with the last of all ids.
+fn is_exhausted(error: &RedisError) -> bool {
+    error.detail().is_some_and(|detail| detail.contains("exhausted the last possible ID"))
+}
+
 fn untrusted(error: &RedisError) -> bool {
     let text = error.to_string();
     text.contains("certificate") || text.contains("CorruptMessage")
@@ -51,6 +60,10 @@ fn remedy(error: &RedisError) -> &'static str {
     match error.code() {
         Some("WRONGTYPE") => "; the key holds something else than a stream: choose another name",
         Some("NOPERM") => "; the user needs `+xadd` on this stream",
+        Some("ERR") if is_exhausted(error) => "; choose another stream, or delete this one",
+        Some("ERR") if error.detail().is_some_and(|detail| detail.contains("unknown command")) => {
+            "; it has to be Redis 5 or later, in which no command that is needed is renamed"
+        }
         Some("MOVED" | "ASK" | "CROSSSLOT") => "; this is a cluster, which is not supported",
         _ => "",
     }
@@ -145,6 +158,12 @@ mod tests {
             ("-MOVED 3999 127.0.0.1:6381", Some((Misconfigured, "cluster"))),
             ("-ERR DB index is out of range", Some((Misconfigured, "DB index"))),
             ("-ERR Elements are too large to be stored", Some((Permanent, "too large"))),
+            ("-ERR unknown command 'XADD', with args beginning with: 'orders'", Some((Misconfigured, "Redis 5"))),
+            ("-ERR unknown command `XADD`, with args beginning with: `orders`", Some((Misconfigured, "Redis 5"))),
+            (
+                "-ERR The stream has exhausted the last possible ID, unable to add more items",
+                Some((Misconfigured, "another stream")),
+            ),
             ("-ERR something new", Some((Temporary, "something new"))),
             ("-NEWCODE something new", Some((Temporary, "something new"))),
         ];
@@ -157,6 +176,16 @@ mod tests {
             }
         }
         assert!(receipt(None, "orders").is_err(), "nothing is confirmed without a reply");
+    }
+
+    #[test]
+    fn a_stream_that_takes_no_more_is_no_trouble_of_others() {
+        let scope = |text| receipt(reply(text), "orders").expect_err("refused").scope();
+        assert_eq!(
+            scope("-ERR The stream has exhausted the last possible ID, unable to add more items"),
+            Scope::Target
+        );
+        assert_eq!(scope("-ERR unknown command 'XADD'"), Scope::Broker);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::support::{Service, arn, options};
 use pillarbox_aws::{SnsPublisher, SqsPublisher};
 use pillarbox_core::publisher::PublishErrorKind::{self, Misconfigured, Permanent, Temporary, Unavailable};
-use pillarbox_core::publisher::{Message, Publisher, Receipt};
+use pillarbox_core::publisher::{Message, Publisher, Receipt, Scope};
 use pillarbox_testkit::publishers::{Link as _, Load, Proxy, load_through, message, messages};
 use tokio::time::sleep;
 
@@ -70,6 +70,32 @@ async fn a_refusal_of_the_whole_batch_is_the_destinations() {
             assert_eq!(kinds(&publisher.publish(messages(&target, 2)).await), [Some(kind); 2], "{status} {code}");
         }
         assert_eq!(service.books().batches.len(), 4, "nothing is tried again by itself");
+    }
+}
+
+/// Such a quota is that of each queue.
+#[tokio::test]
+async fn a_queue_that_is_throttled_is_in_trouble_alone() {
+    let service = Service::start().await;
+    let queue = service.make("orders.fifo".to_owned());
+    let publisher = SqsPublisher::new(options(service.address.port())).expect("options");
+    service.books().refusals.push_back((403, "RequestThrottled"));
+    let whole = publisher.publish(vec![message(&queue)]).await;
+    let entry = publisher.publish(vec![with(&queue, "x-fail", "RequestThrottled!")]).await;
+    for receipt in [&whole[0], &entry[0]] {
+        let error = receipt.as_ref().expect_err("throttled");
+        assert_eq!((error.kind(), error.scope()), (Unavailable, Scope::Target), "{error}");
+    }
+}
+
+/// A code that is not known says nothing about a message: it may be the account that is at fault.
+#[tokio::test]
+async fn a_refusal_that_nobody_knows_makes_no_event_dead() {
+    for (service, publisher, target) in both().await {
+        for (status, code, kind) in [(400, "SomethingNew", Temporary), (403, "SomethingNew", Misconfigured)] {
+            service.books().refusals.push_back((status, code));
+            assert_eq!(kinds(&publisher.publish(messages(&target, 1)).await), [Some(kind)], "{status} {code}");
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::publisher::{PublishErrorKind, Publisher as _};
+use pillarbox_core::publisher::{PublishErrorKind, Publisher as _, Scope};
 use pillarbox_redis::{RedisOptions, RedisPublisher};
 use pillarbox_testkit::publishers::{Server, message, messages};
 use redis::AsyncCommands as _;
@@ -62,6 +62,30 @@ async fn a_key_that_is_no_stream_is_refused_for_its_message_alone() -> Result<()
     assert_eq!(kinds(&receipts), [None, Some(Misconfigured), None]);
     let error = publisher.check(&["list".to_owned()]).await.expect_err("refused");
     assert!(error.kind() == Misconfigured && error.to_string().contains("list: the key holds a list"), "{error}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stream_without_further_ids_waits_alone() -> Result<(), BoxError> {
+    let server = support::start(&[]).await?;
+    let publisher = RedisPublisher::new(support::options(server.address().port()))?;
+    let mut client = support::client(server.address().port(), None).await?;
+    let last = format!("{0}-{0}", u64::MAX);
+    redis::cmd("XADD").arg(&["full", &last, "a", "b"]).exec_async(&mut client).await?;
+    let receipts = publisher.publish(vec![message("orders"), message("full"), message("orders")]).await;
+    assert_eq!(kinds(&receipts), [None, Some(Misconfigured), None]);
+    assert_eq!(receipts[1].as_ref().map_err(|error| error.scope()), Err(Scope::Target));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_without_the_command_is_misconfigured() -> Result<(), BoxError> {
+    let server = support::start(&["--rename-command", "XADD", ""]).await?;
+    let publisher = RedisPublisher::new(support::options(server.address().port()))?;
+    let receipts = publisher.publish(messages("orders", 2)).await;
+    assert_eq!(kinds(&receipts), [Some(Misconfigured); 2], "{receipts:?}");
+    let error = publisher.check(&["orders".to_owned()]).await.expect_err("it cannot be appended to");
+    assert!(error.kind() == Misconfigured && error.scope() == Scope::Broker, "{error}");
     Ok(())
 }
 
