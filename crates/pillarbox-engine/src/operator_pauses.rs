@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 use pillarbox_core::lock::Mutex;
@@ -129,18 +129,31 @@ impl Known {
     }
 }
 
+/// The pauses that get a line each when many change at once, as when a node starts.
+const MAX_LINES: usize = 20;
+
 /// Logs what is paused now and was not before, and the other way round.
 fn report(before: &[Pause], now: &[Pause]) {
-    let is_in = |pauses: &[Pause], pause: &Pause| {
-        pauses.iter().any(|other| (other.kind, &other.name) == (pause.kind, &pause.name))
-    };
-    for Pause { kind, name, until, by, reason, .. } in now.iter().filter(|pause| !is_in(before, pause)) {
+    let (paused, resumed) = (missing_in(before, now), missing_in(now, before));
+    for Pause { kind, name, until, by, reason, .. } in paused.iter().take(MAX_LINES) {
         let until = until.map(|until| until.to_string());
         tracing::warn!(%kind, name, paused_by = by, reason, until, "an operator has paused a {kind}: no call of it begins until it is resumed");
     }
-    for Pause { kind, name, by, .. } in before.iter().filter(|pause| !is_in(now, pause)) {
+    if let Some(more) = paused.len().checked_sub(MAX_LINES).filter(|more| *more > 0) {
+        tracing::warn!(more, "further types and handlers are paused: `pillarbox pauses` lists them");
+    }
+    for Pause { kind, name, by, .. } in resumed.iter().take(MAX_LINES) {
         tracing::info!(%kind, name, paused_by = by, "a {kind} that was paused is resumed");
     }
+    if let Some(more) = resumed.len().checked_sub(MAX_LINES).filter(|more| *more > 0) {
+        tracing::info!(more, "further types and handlers that were paused are resumed");
+    }
+}
+
+/// The pauses of `pauses` that are not in `others`.
+fn missing_in<'a>(others: &[Pause], pauses: &'a [Pause]) -> Vec<&'a Pause> {
+    let others: HashSet<_> = others.iter().map(|pause| (pause.kind, &*pause.name)).collect();
+    pauses.iter().filter(|pause| !others.contains(&(pause.kind, &*pause.name))).collect()
 }
 
 #[cfg(test)]
@@ -164,6 +177,18 @@ mod tests {
         {
             assert_eq!(pauses.hold(event_type, handler), is_paused, "{event_type} for {handler:?}");
         }
+    }
+
+    #[test]
+    fn what_has_changed_is_told_by_kind_and_name() {
+        let before = [pause(PauseKind::Type, "a"), pause(PauseKind::Type, "b")];
+        let now = [pause(PauseKind::Type, "b"), pause(PauseKind::Handler, "a")];
+        let name = |pause: &&Pause| (pause.kind, pause.name.clone());
+        assert_eq!(
+            missing_in(&before, &now).iter().map(name).collect::<Vec<_>>(),
+            [(PauseKind::Handler, "a".to_owned())]
+        );
+        assert_eq!(missing_in(&now, &before).iter().map(name).collect::<Vec<_>>(), [(PauseKind::Type, "a".to_owned())]);
     }
 
     #[test]

@@ -68,6 +68,8 @@ struct Window {
 /// A line that is due.
 struct Line {
     consequence: Consequence,
+    /// True if it speaks of what had no line of its own when it failed.
+    is_remainder: bool,
     events: u64,
     failed: Failed,
 }
@@ -119,7 +121,7 @@ impl FailureLog {
             }
             if window.room > 0 {
                 window.room -= 1;
-                lines.push(Line { consequence, events: 1, failed });
+                lines.push(Line { consequence, is_remainder: false, events: 1, failed });
             } else {
                 window.unreported += 1;
                 window.example.get_or_insert(failed);
@@ -169,7 +171,9 @@ impl Window {
 
     fn remainder(&mut self, consequence: Consequence) -> Option<Line> {
         let events = std::mem::take(&mut self.unreported);
-        self.example.take().map(|failed| Line { consequence, events, failed })
+        // By now it may have been tried again, and may be over.
+        let late = |failed: Failed| Failed { next_attempt_in: None, ..failed };
+        self.example.take().map(|failed| Line { consequence, is_remainder: true, events, failed: late(failed) })
     }
 }
 
@@ -195,14 +199,18 @@ impl Consequence {
 
 impl Line {
     fn log(self) {
-        let Self { consequence, events, failed } = self;
+        let Self { consequence, is_remainder, events, failed } = self;
         let Failed { seq, id, event_type, handler, trace_id, attempt, next_attempt_in, error } = failed;
         let (event_id, event_type) =
             (id.as_ref().map(EventId::as_str), Some(&*event_type).filter(|name| !name.is_empty()));
         let (handler, next_attempt_in) = (handler.as_deref(), next_attempt_in.map(tracing::field::debug));
         let trace_id = trace_id.as_deref();
         // With several events, the one that is shown is the first of them.
-        let message = consequence.sentence();
+        let message = if is_remainder && consequence == Consequence::Retried {
+            "an attempt failed since the last line of its kind; its event was to be tried again"
+        } else {
+            consequence.sentence()
+        };
         if consequence == Consequence::Dead {
             tracing::error!(
                 events,

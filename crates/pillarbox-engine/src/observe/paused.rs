@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use metrics::{Gauge, Unit};
 use pillarbox_core::lock::Mutex;
@@ -28,9 +28,9 @@ impl PausedGauges {
                 gauges.entry(key).or_insert_with(|| self.gauge(kind.name(), name));
             }
         }
+        let paused: HashSet<_> = pauses.iter().map(|pause| (pause.kind.name(), &*pause.name)).collect();
         for ((kind, name), gauge) in &*gauges {
-            let is_paused = pauses.iter().any(|pause| pause.kind.name() == *kind && pause.name == *name);
-            gauge.set(f64::from(u8::from(is_paused)));
+            gauge.set(f64::from(u8::from(paused.contains(&(*kind, &**name)))));
         }
     }
 

@@ -36,7 +36,8 @@ pub struct Drained {
     /// Rows that are due and wait behind a failing, DEAD or paused event. If the deadline came first, at most 1,000 are counted
     /// for each of the first 1,000 such events, and the others count as `due`.
     pub blocked: u64,
-    /// Rows whose time has not come: delayed, deferred, or waiting for another attempt.
+    /// Rows whose time has not come: delayed, deferred, or waiting for another attempt. In mode `ordered`, where nothing overtakes it, one that
+    /// waits for another attempt counts as `due`.
     pub delayed: u64,
     /// DEAD rows.
     pub dead: u64,
