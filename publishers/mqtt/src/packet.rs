@@ -5,6 +5,9 @@ use rumqttc::{PublishOptions, PublishProperties, QoS};
 /// MQTT's limit for each text, in bytes.
 const TEXT: usize = 65_535;
 
+/// The levels of a topic that Mosquitto takes; over one with more it ends the connection.
+const LEVELS: usize = 200;
+
 /// The syntax that keeps a value within its level of a topic.
 pub(crate) const TARGETS: TargetSyntax = TargetSyntax::Parts(&['/', '+', '#']);
 
@@ -35,6 +38,8 @@ pub(crate) fn topic(topic: &str) -> Option<String> {
         Some("the topic is empty; name one".to_owned())
     } else if topic.contains(['+', '#']) {
         Some(format!("the topic {topic:?} has a wildcard, `+` or `#`; name one topic"))
+    } else if topic.split('/').count() > LEVELS {
+        Some(format!("the topic has more than {LEVELS} levels, over which a broker ends the connection; shorten it"))
     } else {
         unsuitable(topic).map(|problem| format!("the topic {topic:?} {problem}"))
     }
@@ -104,9 +109,11 @@ mod tests {
             ("shop/\0", "control"),
             ("shop/\n", "control"),
             ("shop/\u{FFFE}", "Unicode"),
+            (&"/".repeat(LEVELS), "more than 200 levels"),
         ] {
             assert!(refused(&message(topic)).is_some_and(|text| text.contains(problem)), "{topic:?}");
         }
+        assert_eq!(refused(&message(&"/".repeat(LEVELS - 1))), None);
         let with = |name: &'static str, value: &str| {
             let mut message = message("shop");
             message.headers.push((name.into(), value.to_owned()));
