@@ -93,8 +93,12 @@ async fn the_audit_has_one_name_for_a_change_whoever_makes_it() {
             assert_eq!(ended.code, Some(0), "{command:?}: {ended:?}");
             let form = format!("do={action}&seq={}", seq + 1);
             let page = ask(address, &format!("/s/shop.outbox_event/confirm?{form}"), "");
-            let token = page.split_once("name=\"token\" value=\"").and_then(|(_, rest)| rest.split_once('"'));
-            let body = format!("{form}&token={}", token.expect("a form").0);
+            let field = |name: &str| {
+                let found =
+                    page.split_once(&format!("name=\"{name}\" value=\"")).and_then(|(_, rest)| rest.split_once('"'));
+                found.expect("a form").0
+            };
+            let body = format!("{form}&token={}&row_event={}", field("token"), field("row_event"));
             let headers = format!(
                 "Sec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n",
                 body.len()
