@@ -20,6 +20,8 @@ use crate::queue::{Class, FetchGuard, InFlight, Limits, Pushed, ReadyQueue};
 
 /// The longest time that a claim under way is waited for at the end.
 const LAST_CLAIM_TIMEOUT: Duration = Duration::from_secs(1);
+/// The same once the time of the handlers is over: less than the tasks of a term may take to end then.
+const ABANDONED_CLAIM_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Reads pending rows into the cold queue, as many as fit, for as long as this node owns them.
 #[derive(Debug)]
@@ -105,7 +107,9 @@ impl Poller {
         async move {
             stop.cancelled().await;
             if tenure.fence() == Fence::Row && !tenure.standing.is_lost() {
-                abandon.run_until_cancelled(tokio::time::sleep(LAST_CLAIM_TIMEOUT)).await;
+                if abandon.run_until_cancelled(tokio::time::sleep(LAST_CLAIM_TIMEOUT)).await.is_none() {
+                    tokio::time::sleep(ABANDONED_CLAIM_TIMEOUT).await;
+                }
             }
         }
     }
