@@ -106,10 +106,11 @@ impl Poller {
         let (stop, abandon, tenure) = (self.stop.clone(), self.abandon.clone(), self.cursor.tenure.clone());
         async move {
             stop.cancelled().await;
-            if tenure.fence() == Fence::Row && !tenure.standing.is_lost() {
-                if abandon.run_until_cancelled(tokio::time::sleep(LAST_CLAIM_TIMEOUT)).await.is_none() {
-                    tokio::time::sleep(ABANDONED_CLAIM_TIMEOUT).await;
-                }
+            if tenure.fence() == Fence::Row
+                && !tenure.standing.is_lost()
+                && abandon.run_until_cancelled(tokio::time::sleep(LAST_CLAIM_TIMEOUT)).await.is_none()
+            {
+                tokio::time::sleep(ABANDONED_CLAIM_TIMEOUT).await;
             }
         }
     }
