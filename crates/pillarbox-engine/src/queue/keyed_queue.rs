@@ -40,7 +40,7 @@ use pillarbox_core::store::{OrderKey, Row};
 ///
 /// What waits behind an event counts as waiting for that event's class. If a class has [its share](Shares), its events are left in
 /// the table and with them what follows in their keys: then the key *is waited for*, until the table has been read anew for that class.
-/// In the same way a key *waits* in the table behind an event that is paused, until an operator resumes it.
+/// In the same way a key *is paused* behind an event that is, until an operator resumes it.
 #[derive(Debug)]
 pub(crate) struct KeyedQueue {
     state: Mutex<State>,
