@@ -170,8 +170,10 @@ pub(super) async fn the_rows_of_a_dead_node_are_delivered_by_another<H: Harness>
     let recorder = Recorder::new();
     let outbox = eager(db.store(), &recorder).start().await?;
     recorder.wait_for_calls(20).await;
-    assert!(joined.elapsed() >= lease, "they were its own until then");
-    assert_soon(joined + lease);
+    let took = joined.elapsed();
+    assert!(took >= lease, "they were its own until then");
+    // A busy machine may be late; the look every ten seconds at all that dead nodes left would be later still.
+    assert!(took < Duration::from_secs(9), "it took {took:?}");
     delivered_once(db, &outbox, &recorder, &written).await
 }
 
