@@ -174,13 +174,8 @@ fn about(status: u16, code: &str, message: &str) -> About {
         // Of an account that is suspended, say.
         401 | 403 | 404 => About::Setup,
         408 | 429 => About::Load,
-        _ if code != NO_CODE => {
-            if has(&MESSAGE) {
-                About::Message
-            } else {
-                About::Unclear
-            }
-        }
+        _ if has(&MESSAGE) => About::Message,
+        _ if code != NO_CODE => About::Unclear,
         // A proxy's page says nothing about a message.
         502 | 504 => About::Load,
         400..=499 => About::Setup,

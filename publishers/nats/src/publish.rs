@@ -20,8 +20,8 @@ use crate::message::{self, LastSubject};
 /// before it asks for more, so that calls never wait for each other in a circle.
 const PORTION: usize = 1024;
 
-/// The part of a call's time for which it waits for further answers after one has come: one in so many.
-const GRACE: u32 = 4;
+/// The fraction of the time limit for which a call waits for further answers after one has come: a quarter.
+const GRACE_DIVISOR: u32 = 4;
 
 impl NatsPublisher {
     /// Sends the messages and collects the confirmations.
@@ -35,7 +35,7 @@ impl NatsPublisher {
             Err(failure) => return vec![Err(failure); messages.len()],
         };
         let (connection, expected_stream) = (&linked.connection, self.options.expected_stream.as_deref());
-        let grace = self.options.timeout / GRACE;
+        let grace = self.options.timeout / GRACE_DIVISOR;
         let mut receipts = Vec::with_capacity(messages.len());
         let mut messages = messages.into_iter();
         while messages.len() > 0 {
@@ -47,8 +47,8 @@ impl NatsPublisher {
                 // It may be this connection that hangs; another one shows. Calls that wait on it go on waiting.
                 self.link.lost(&linked);
             }
-            receipts
-                .extend(answers.into_iter().map(|answer| answer.unwrap_or_else(|gap| Err(gap.error(is_answering)))));
+            let receipt = |answer: Answer| answer.unwrap_or_else(|gap| Err(gap.error(is_answering)));
+            receipts.extend(answers.into_iter().map(receipt));
         }
         receipts
     }
