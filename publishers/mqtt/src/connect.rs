@@ -4,13 +4,12 @@ use pillarbox_core::publisher::{Linked, PublishError};
 use rumqttc::{AsyncClient, Event, NetworkOptions, Packet, TlsConfiguration, Transport};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::pace::MAX_IN_FLIGHT;
 use crate::session::Session;
 use crate::{MqttPublisher, error};
 
 /// The seconds of silence that both sides bear, until the client asks whether the broker is there.
 const KEEP_ALIVE: u16 = 10;
-/// The number of messages that are under way at most; fewer if the broker says so.
-const IN_FLIGHT: u16 = 1_000;
 /// The number of messages that wait to be sent before their callers do.
 const WAITING: usize = 100;
 
@@ -44,7 +43,7 @@ impl MqttPublisher {
         let Self { options, host, .. } = self;
         let id = options.client_id.clone().unwrap_or_default();
         let mut settings = rumqttc::MqttOptions::new(id, (host.name.clone(), host.port));
-        settings.set_clean_start(true).set_keep_alive(KEEP_ALIVE).set_outgoing_inflight_upper_limit(IN_FLIGHT);
+        settings.set_clean_start(true).set_keep_alive(KEEP_ALIVE).set_outgoing_inflight_upper_limit(MAX_IN_FLIGHT);
         settings.set_connect_timeout(options.timeout);
         let mut network = NetworkOptions::new();
         network.set_tcp_nodelay(true);

@@ -17,26 +17,89 @@ pub(crate) fn explain(error: &ConnectionError, about: &str) -> PublishError {
             let more = reason_string.as_ref().map(|text| format!(", {text}")).unwrap_or_default();
             format!("the broker has ended the connection: {reason_code:?}{more}{}", remedy(*reason_code))
         }
+        other if suspicion(other) == Some(Suspicion::Refused) => {
+            format!("the broker finds a body too large{}", remedy(DisconnectReasonCode::PacketTooLarge))
+        }
         other => other.to_string(),
     };
     let text = format!("{about}: {said}");
     if is_misconfigured(error) { PublishError::misconfigured(text) } else { PublishError::unavailable(text) }
 }
 
+/// How a connection has ended.
+#[derive(Debug, Clone)]
+pub(crate) struct End {
+    /// The error of messages that had no answer, where none of them is to blame.
+    pub(crate) error: PublishError,
+    /// `None` if no message is the reason: the broker was left or is leaving.
+    pub(crate) suspicion: Option<Suspicion>,
+}
+
+/// What the end of a connection says of a message that was alone on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Suspicion {
+    /// The broker gives no reason that tells: it may have ended over the message or by chance.
+    Possible,
+    /// The broker will never take the message.
+    Refused,
+    /// The broker does not allow this client to publish there.
+    Forbidden,
+}
+
+impl End {
+    /// The end of a connection of which nothing is known.
+    pub(crate) fn without_a_reason() -> Self {
+        Self { error: PublishError::unavailable("the connection was lost"), suspicion: Some(Suspicion::Possible) }
+    }
+}
+
+impl Suspicion {
+    /// The error of a message that is to blame.
+    pub(crate) fn error(self, target: &str, end: &PublishError) -> PublishError {
+        match self {
+            Self::Possible => PublishError::temporary(format!(
+                "{target}: the connection has ended twice while nothing but this message was under way: {end}"
+            )),
+            Self::Refused => {
+                PublishError::permanent(format!("{target}: the broker ends the connection over it: {end}"))
+            }
+            Self::Forbidden => PublishError::misconfigured(format!(
+                "{target}: the broker ends the connection over it; allow it to the user of this connection: {end}"
+            ))
+            .limited_to(Scope::Target),
+        }
+    }
+}
+
+/// How a connection has ended that this error has ended. `about` is the broker.
+pub(crate) fn end(error: &ConnectionError, about: &str) -> End {
+    End { error: explain(error, about), suspicion: suspicion(error) }
+}
+
 /// MQTT's reason code for "packet too large".
 const TOO_LARGE: u8 = 0x95;
 
-/// True if the broker has found a message too large: by an acknowledgement that the client does not know and breaks off at, or by
-/// ending the connection.
-pub(crate) fn is_about_a_size(error: &ConnectionError) -> bool {
+fn suspicion(error: &ConnectionError) -> Option<Suspicion> {
+    use DisconnectReasonCode as Disconnect;
     match error {
+        // An acknowledgement that the client does not know, and breaks off at.
         ConnectionError::MqttState(StateError::Deserialization(
-            mqttbytes::Error::InvalidConnectReturnCode(code) | mqttbytes::Error::InvalidReason(code),
-        )) => *code == TOO_LARGE,
-        ConnectionError::MqttState(StateError::ServerDisconnect { reason_code, .. }) => {
-            *reason_code == DisconnectReasonCode::PacketTooLarge
-        }
-        _ => false,
+            mqttbytes::Error::InvalidConnectReturnCode(TOO_LARGE) | mqttbytes::Error::InvalidReason(TOO_LARGE),
+        )) => Some(Suspicion::Refused),
+        ConnectionError::MqttState(StateError::ServerDisconnect { reason_code, .. }) => match reason_code {
+            Disconnect::PacketTooLarge | Disconnect::TopicNameInvalid | Disconnect::PayloadFormatInvalid => {
+                Some(Suspicion::Refused)
+            }
+            Disconnect::NotAuthorized => Some(Suspicion::Forbidden),
+            // It does not like the packet, or does not say what it does not like.
+            Disconnect::UnspecifiedError
+            | Disconnect::MalformedPacket
+            | Disconnect::ProtocolError
+            | Disconnect::ImplementationSpecificError => Some(Suspicion::Possible),
+            _ => None,
+        },
+        ConnectionError::MqttState(StateError::AwaitPingResp) | ConnectionError::ConnectionRefused(_) => None,
+        other => tls::failure(other).is_none().then_some(Suspicion::Possible),
     }
 }
 
@@ -74,6 +137,7 @@ fn is_misconfigured(error: &ConnectionError) -> bool {
 fn remedy(code: DisconnectReasonCode) -> &'static str {
     match code {
         DisconnectReasonCode::SessionTakenOver => "; another client has the same `client_id`: give each its own",
+        DisconnectReasonCode::PacketTooLarge => "; set `max_body` to its limit, so that it need not end the connection",
         _ => "",
     }
 }
@@ -159,11 +223,33 @@ mod tests {
             assert_eq!(explained.kind(), kind, "{error:?}");
             assert!(explained.to_string().starts_with("mqtt://h:1883: "), "{explained}");
         }
-        let unknown = |code| StateError::Deserialization(mqttbytes::Error::InvalidConnectReturnCode(code));
-        assert!(is_about_a_size(&ConnectionError::MqttState(unknown(0x95))));
-        assert!(!is_about_a_size(&ConnectionError::MqttState(unknown(0x96))));
-        assert!(is_about_a_size(&left(DisconnectReasonCode::PacketTooLarge)));
         let text = explain(&left(DisconnectReasonCode::SessionTakenOver), "h").to_string();
         assert!(text.contains("client_id") && text.contains("said"), "{text}");
+    }
+
+    #[test]
+    fn the_end_of_a_connection_says_whether_a_message_may_be_the_reason() {
+        use DisconnectReasonCode as Disconnect;
+        let left =
+            |reason_code| ConnectionError::MqttState(StateError::ServerDisconnect { reason_code, reason_string: None });
+        let unknown =
+            |code| ConnectionError::MqttState(StateError::Deserialization(mqttbytes::Error::InvalidReason(code)));
+        let table = [
+            (unknown(0x95), Some(Suspicion::Refused)),
+            (unknown(0x96), Some(Suspicion::Possible)),
+            (left(Disconnect::PacketTooLarge), Some(Suspicion::Refused)),
+            (left(Disconnect::NotAuthorized), Some(Suspicion::Forbidden)),
+            (left(Disconnect::ProtocolError), Some(Suspicion::Possible)),
+            (ConnectionError::MqttState(StateError::ConnectionAborted), Some(Suspicion::Possible)),
+            (ConnectionError::Io(std::io::ErrorKind::ConnectionReset.into()), Some(Suspicion::Possible)),
+            (left(Disconnect::ServerShuttingDown), None),
+            (left(Disconnect::SessionTakenOver), None),
+            (left(Disconnect::AdministrativeAction), None),
+            (left(Disconnect::QuotaExceeded), None),
+            (ConnectionError::MqttState(StateError::AwaitPingResp), None),
+        ];
+        for (error, suspicion) in table {
+            assert_eq!(end(&error, "mqtt://h:1883").suspicion, suspicion, "{error:?}");
+        }
     }
 }

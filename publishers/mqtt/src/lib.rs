@@ -34,6 +34,8 @@ mod options;
 mod connect;
 mod session;
 
+mod call;
+mod pace;
 mod packet;
 mod publish;
 
@@ -47,8 +49,10 @@ use pillarbox_connect::{Host, tls};
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::{Link, Message, PublishError, Publisher, PublisherInfo, Receipt, Secret};
 use rustls::ClientConfig;
+use tokio::sync::RwLock;
 use tokio::time::Instant;
 
+use pace::Pace;
 use session::Session;
 
 pub use options::MqttOptions;
@@ -61,6 +65,8 @@ pub struct MqttPublisher {
     info: PublisherInfo,
     tls: Option<Arc<ClientConfig>>,
     link: Link<Arc<Session>>,
+    /// Read by calls that send beside each other, and written by one that sends alone.
+    pace: RwLock<Pace>,
 }
 
 impl MqttPublisher {
@@ -74,7 +80,7 @@ impl MqttPublisher {
         let tls = address.scheme.tls.then(|| tls::client_config(options.ca_file.as_deref())).transpose()?.map(Arc::new);
         let info = PublisherInfo::new("mqtt", address.to_string());
         let info = info.with_targets(packet::TARGETS).with_reserved(packet::RESERVED);
-        Ok(Self { options, host: address.host, login, info, tls, link: Link::new() })
+        Ok(Self { options, host: address.host, login, info, tls, link: Link::new(), pace: RwLock::new(Pace::full()) })
     }
 }
 

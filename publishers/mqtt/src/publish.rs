@@ -1,90 +1,99 @@
-use pillarbox_core::publisher::{Message, PublishError, Receipt};
-use rumqttc::PublishNotice;
+use pillarbox_core::publisher::{Message, Receipt, Scope};
 use tokio::time::{Instant, timeout_at};
 
-use crate::session::{End, Session, UnderWay};
-use crate::{MqttPublisher, error, packet};
+use crate::MqttPublisher;
+use crate::call::{Call, Stop};
+use crate::error::End;
 
-/// A message after it was handed to the client.
-enum Sent {
-    Refused(PublishError),
-    Awaiting(PublishNotice, UnderWay),
-    /// The connection had ended, or the time was up.
-    Left,
+/// The connections in a row that may end with no message answered in between, until a call gives up: a broker that ends each of
+/// them is not to be connected to once for each message.
+const MAX_ENDS_IN_A_ROW: usize = 6;
+
+/// What has become of messages that were sent.
+enum Outcome {
+    Answered,
+    /// The connection has ended before all were answered, and one of them may be the reason; those are left.
+    Ended(End),
+    /// The broker is not there, or silent; nothing is left.
+    Failed,
 }
 
 impl MqttPublisher {
-    /// Hands all messages to the client, one after the other and without waiting for acknowledgements, and then collects these.
+    /// Sends all messages at once; those whose connection ends before their answer are sent again with care.
     pub(crate) async fn publish_all(&self, messages: &[Message]) -> Vec<Receipt> {
-        if messages.is_empty() {
-            return Vec::new();
-        }
         let deadline = Instant::now() + self.options.timeout;
-        let linked = match self.connected(deadline).await {
-            Ok(linked) => linked,
-            Err(error) => return vec![Err(error); messages.len()],
-        };
-        let session = &*linked.connection;
-        let mut late = false;
-        let mut sent = Vec::with_capacity(messages.len());
-        for message in messages {
-            sent.push(self.send(session, message, deadline, &mut late).await);
+        let mut call = Call::new(messages, self.options.max_body, deadline);
+        if call.left() > 0 {
+            let has_ended = self.send_at_once(&mut call).await;
+            self.send_with_care(&mut call, has_ended).await;
         }
-        let mut receipts = Vec::with_capacity(messages.len());
-        for (message, sent) in messages.iter().zip(sent) {
-            receipts.push(match sent {
-                Sent::Refused(error) => Err(error),
-                Sent::Left if late => Err(self.late("sending")),
-                Sent::Left => Err(session.failure().error),
-                Sent::Awaiting(notice, _under_way) => {
-                    match timeout_at(deadline, session.alive(notice.wait_async())).await {
-                        Ok(Ok(Ok(result))) => error::receipt(&result, &message.target),
-                        Ok(Ok(Err(_))) => Err(blame(message, session.failure())),
-                        Ok(Err(end)) => Err(blame(message, end)),
-                        Err(_) => {
-                            late = true;
-                            Err(self.late("waiting for the acknowledgement"))
-                        }
-                    }
-                }
-            });
-        }
-        if late {
-            // What is silent is given up with all that waits behind it.
-            self.link.lost(&linked);
-        }
-        receipts
+        call.fail(&self.late("waiting for others").limited_to(Scope::Message));
+        call.receipts()
     }
 
-    async fn send(&self, session: &Session, message: &Message, deadline: Instant, late: &mut bool) -> Sent {
-        if let Some(refusal) = packet::refuse(message, self.options.max_body, session.max_packet) {
-            return Sent::Refused(refusal);
+    /// Returns true if the connection has ended, possibly over a message that is left. While another call takes care, all are left.
+    async fn send_at_once(&self, call: &mut Call<'_>) -> bool {
+        let Ok(pace) = timeout_at(call.deadline, self.pace.read()).await else { return false };
+        pace.is_full() && matches!(self.send(call, usize::MAX).await, Outcome::Ended(_))
+    }
+
+    /// Sends what is left in numbers that grow from one, while no other call sends, and so finds the message over which the broker
+    /// ends the connection.
+    async fn send_with_care(&self, call: &mut Call<'_>, has_ended: bool) {
+        if call.left() == 0 {
+            return;
         }
-        // One that is late must not be overtaken by the next of its key.
-        if *late {
-            return Sent::Left;
+        let Ok(mut pace) = timeout_at(call.deadline, self.pace.write()).await else { return };
+        if has_ended {
+            pace.slow_down();
         }
-        let under_way = session.under_way(message.body.len());
-        let publish = session.client.publish_tracked(&*message.target, message.body.clone(), packet::options(message));
-        match timeout_at(deadline, session.alive(publish)).await {
-            Ok(Ok(Ok(notice))) => Sent::Awaiting(notice, under_way),
-            Ok(Ok(Err(_)) | Err(_)) => Sent::Left,
-            Err(_) => {
-                *late = true;
-                Sent::Left
+        let mut ends_in_a_row = 0;
+        while call.left() > 0 && Instant::now() < call.deadline {
+            let (left, window) = (call.left(), pace.window());
+            let outcome = self.send(call, window).await;
+            if call.left() < left {
+                ends_in_a_row = 0;
+            }
+            let end = match outcome {
+                Outcome::Answered => {
+                    pace.quicken();
+                    continue;
+                }
+                Outcome::Ended(end) => end,
+                Outcome::Failed => return,
+            };
+            pace.slow_down();
+            ends_in_a_row += 1;
+            if let (1, Some(message)) = (window.min(left), call.first())
+                && let Some(error) = pace.judge(message, &end)
+            {
+                call.fail_first(error);
+            }
+            if ends_in_a_row == MAX_ENDS_IN_A_ROW {
+                call.fail(&end.error);
             }
         }
     }
-}
 
-/// The error of a message that was not acknowledged before the connection ended.
-fn blame(message: &Message, end: End) -> PublishError {
-    if end.too_large == Some(message.body.len()) {
-        let bytes = message.body.len();
-        return PublishError::permanent(format!(
-            "{}: the broker finds {bytes} bytes too large; set `max_body` to its limit, so that it need not cut the connection",
-            message.target
-        ));
+    /// Sends the first so many messages of what is left.
+    async fn send(&self, call: &mut Call<'_>, count: usize) -> Outcome {
+        let linked = match self.connected(call.deadline).await {
+            Ok(linked) => linked,
+            Err(error) => {
+                call.fail(&error);
+                return Outcome::Failed;
+            }
+        };
+        match call.send(&linked.connection, count).await {
+            Ok(()) => return Outcome::Answered,
+            Err(Stop::Ended(end)) if end.suspicion.is_some() => return Outcome::Ended(end),
+            Err(Stop::Ended(end)) => call.fail(&end.error),
+            Err(Stop::Late(doing)) => {
+                call.fail(&self.late(doing));
+                // What is silent is given up with all that waits behind it.
+                self.link.lost(&linked);
+            }
+        }
+        Outcome::Failed
     }
-    end.error
 }
