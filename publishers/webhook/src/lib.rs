@@ -39,7 +39,9 @@ mod sign;
 
 mod answer;
 mod error;
+mod places;
 mod publish;
+mod silence;
 
 mod check;
 
@@ -58,6 +60,7 @@ use reqwest::Client;
 use reqwest::header::HeaderValue;
 
 use sign::{Signing, SigningKeys};
+use silence::Silences;
 use target::Targets;
 
 /// The `kind` of this publisher in a configuration.
@@ -76,6 +79,7 @@ pub struct WebhookPublisher {
     secrets: Vec<Secret>,
     concurrency: usize,
     timeout: Duration,
+    silences: Silences,
     closed: AtomicBool,
 }
 
@@ -108,6 +112,7 @@ impl WebhookPublisher {
             targets,
             concurrency: options.concurrency,
             timeout: options.timeout,
+            silences: Silences::default(),
             closed: AtomicBool::new(false),
         })
     }

@@ -1,18 +1,18 @@
 //! Sends the messages of one call: keys beside one another, the messages of a key one after the other.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::{StreamExt as _, stream};
 use pillarbox_core::publisher::{Message, PublishError, PublishErrorKind, Receipt, Scope};
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderValue};
 use reqwest::{Method, Request};
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use url::{Position, Url};
 
 use crate::answer::Answer;
 use crate::error::Failure;
+use crate::places::{Places, ServerPlaces};
 use crate::target::shown;
 use crate::{WebhookPublisher, headers};
 
@@ -21,34 +21,37 @@ impl WebhookPublisher {
         if let Err(closed) = self.open() {
             return vec![Err(closed); messages.len()];
         }
-        let call = Call { deadline: Instant::now() + self.timeout, silent: Mutex::default() };
-        let servers = by_server(messages, |message| self.targets.server(&message.target));
-        // Of several servers, one that does not answer leaves room for the others.
-        let each = if servers.len() > 1 { self.concurrency.div_ceil(2) } else { self.concurrency };
-        let (all, room) = (servers.len(), Semaphore::new(self.concurrency));
+        let call = Call { deadline: Instant::now() + self.timeout, known: Mutex::default() };
+        let mut servers = by_server(messages, |message| self.targets.server(&message.target));
+        // Those that were silent at last come last.
+        servers.sort_by_key(|(server, _)| server.as_ref().is_some_and(|server| self.silences.contain(server)));
+        let (all, places) = (servers.len(), Places::new(self.concurrency, servers.len()));
         let mut sent = stream::iter(servers)
-            .map(|lanes| {
-                let lanes = stream::iter(lanes).map(|lane| self.send_in_order(lane, &call, &room));
-                lanes.buffer_unordered(each).concat()
-            })
+            .map(|(_, lanes)| self.send_to_server(lanes, &call, places.of_a_server()))
             .buffer_unordered(all.max(1))
             .concat()
             .await;
         sent.sort_unstable_by_key(|(index, _)| *index);
-        sent.into_iter().map(|(_, receipt)| receipt).collect()
+        let mut receipts: Vec<_> = sent.into_iter().map(|(_, receipt)| receipt).collect();
+        self.blame_silent_servers(call, &mut receipts);
+        receipts
+    }
+
+    async fn send_to_server(&self, lanes: Vec<Lane>, call: &Call, places: ServerPlaces<'_>) -> Vec<(usize, Receipt)> {
+        let lanes = stream::iter(lanes).map(|lane| self.send_in_order(lane, call, &places));
+        lanes.buffer_unordered(self.concurrency).concat().await
     }
 
     /// Sends the messages of a key until one is not taken that may be later.
-    async fn send_in_order(&self, lane: Vec<(usize, Message)>, call: &Call, room: &Semaphore) -> Vec<(usize, Receipt)> {
-        // It is never closed.
-        let _room = room.acquire().await.ok();
+    async fn send_in_order(&self, lane: Lane, call: &Call, places: &ServerPlaces<'_>) -> Vec<(usize, Receipt)> {
+        let _place = places.take().await;
         let mut receipts = Vec::with_capacity(lane.len());
         let mut behind: Option<(Arc<str>, PublishError)> = None;
         for (index, message) in lane {
             let target = Arc::clone(&message.target);
             let receipt = match &behind {
                 Some((failed, error)) => Err(held_back(error, *failed == target)),
-                None => self.send(message, call).await,
+                None => self.send(index, message, call, places).await,
             };
             if let (None, Err(error)) = (&behind, &receipt)
                 && error.kind() != PublishErrorKind::Permanent
@@ -60,7 +63,24 @@ impl WebhookPublisher {
         receipts
     }
 
-    async fn send(&self, message: Message, call: &Call) -> Receipt {
+    /// Where several endpoints of a server are silent and none answers, it is the server that is in trouble, and not the one endpoint
+    /// after the other.
+    fn blame_silent_servers(&self, call: Call, receipts: &mut [Receipt]) {
+        let known = call.known.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (server, silent) in known.silent.into_iter().filter(|(server, _)| !known.answered.contains(server)) {
+            let mut is_the_server = false;
+            for (_, endpoint) in &silent {
+                is_the_server = self.silences.note(&server, endpoint);
+            }
+            for (index, _) in silent.into_iter().filter(|_| is_the_server) {
+                if let Some(Err(error)) = receipts.get_mut(index) {
+                    *error = error.clone().limited_to(self.targets.scope_of_server());
+                }
+            }
+        }
+    }
+
+    async fn send(&self, index: usize, message: Message, call: &Call, places: &ServerPlaces<'_>) -> Receipt {
         let of_target = |error: PublishError| error.limited_to(Scope::Target);
         let url = self.targets.url(&message.target).map_err(of_target)?;
         let place = shown(&url);
@@ -75,6 +95,9 @@ impl WebhookPublisher {
         let request = self.message_request(url.clone(), message)?;
         match timeout_at(call.deadline, self.client.execute(request)).await {
             Ok(Ok(response)) => {
+                places.answered();
+                self.silences.end(&host);
+                call.answered(host);
                 let answer = Answer::read(response, &url, call.deadline, self.clock.now(), &self.secrets).await;
                 let receipt = answer.receipt(&place).map_err(of_target);
                 if let (true, Err(error)) = (answer.wants_a_pause(), &receipt) {
@@ -91,7 +114,10 @@ impl WebhookPublisher {
                 }
                 Err(error)
             }
-            Err(_) => Err(of_target(Failure::Slow.into_error(&place, ""))),
+            Err(_) => {
+                call.silent(host, index, endpoint);
+                Err(of_target(Failure::Slow.into_error(&place, "")))
+            }
         }
     }
 
@@ -123,18 +149,40 @@ impl WebhookPublisher {
 /// The state that the requests of one call share.
 struct Call {
     deadline: Instant,
+    known: Mutex<Known>,
+}
+
+/// What a call has learnt about places that it sends to.
+#[derive(Default)]
+struct Known {
     /// Hosts that cannot be connected to, and endpoints that asked for a pause: to try them again for each message of the call
     /// would be a storm.
-    silent: Mutex<HashMap<String, PublishError>>,
+    closed: HashMap<String, PublishError>,
+    /// Hosts that have answered.
+    answered: HashSet<String>,
+    /// The messages that had no answer in time, by host, with their endpoints.
+    silent: HashMap<String, Vec<(usize, String)>>,
 }
 
 impl Call {
     fn known(&self, place: &str) -> Option<PublishError> {
-        self.silent.lock().unwrap_or_else(PoisonError::into_inner).get(place).cloned()
+        self.lock().closed.get(place).cloned()
     }
 
     fn learn(&self, place: String, error: &PublishError) {
-        self.silent.lock().unwrap_or_else(PoisonError::into_inner).insert(place, error.clone());
+        self.lock().closed.insert(place, error.clone());
+    }
+
+    fn answered(&self, host: String) {
+        self.lock().answered.insert(host);
+    }
+
+    fn silent(&self, host: String, index: usize, endpoint: String) {
+        self.lock().silent.entry(host).or_default().push((index, endpoint));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,16 +190,17 @@ impl Call {
 type Lane = Vec<(usize, Message)>;
 
 /// The messages for each server, and among them those of a key in a lane.
-fn by_server(messages: Vec<Message>, server: impl Fn(&Message) -> Option<String>) -> Vec<Vec<Lane>> {
-    let mut servers: Vec<Vec<Lane>> = Vec::new();
+fn by_server(messages: Vec<Message>, server: impl Fn(&Message) -> Option<String>) -> Vec<(Option<String>, Vec<Lane>)> {
+    let mut servers: Vec<(Option<String>, Vec<Lane>)> = Vec::new();
     let mut numbers: HashMap<Option<String>, usize> = HashMap::new();
     let mut of_key: HashMap<(usize, Box<str>), usize> = HashMap::new();
     for (index, message) in messages.into_iter().enumerate() {
-        let number = *numbers.entry(server(&message)).or_insert(servers.len());
+        let server = server(&message);
+        let number = *numbers.entry(server.clone()).or_insert(servers.len());
         if number == servers.len() {
-            servers.push(Vec::new());
+            servers.push((server, Vec::new()));
         }
-        let Some(lanes) = servers.get_mut(number) else { continue };
+        let Some((_, lanes)) = servers.get_mut(number) else { continue };
         let lane = match &message.key {
             Some(key) => *of_key.entry((number, key.clone())).or_insert(lanes.len()),
             None => lanes.len(),
@@ -199,7 +248,7 @@ mod tests {
             let lanes = |lanes: Vec<Lane>| {
                 lanes.into_iter().map(|lane| lane.into_iter().map(|(index, _)| index).collect()).collect()
             };
-            by_server(messages(keys), server).into_iter().map(lanes).collect()
+            by_server(messages(keys), server).into_iter().map(|(_, of_server)| lanes(of_server)).collect()
         };
         let one = [Some("a"), None, Some("b"), Some("a"), None, Some("b"), Some("a")].map(|key| ("x", key));
         assert_eq!(places(&one), [[vec![0, 3, 6], vec![1], vec![2, 5], vec![4]]]);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::support::{Endpoint, Raw, message, options, publisher, raw};
 use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Unavailable};
-use pillarbox_core::publisher::{Message, Publisher as _, Scope};
+use pillarbox_core::publisher::{Message, Publisher as _, Receipt, Scope};
 use pillarbox_testkit::publishers::{Link as _, Load, Proxy, load_through};
 use pillarbox_webhook::{WebhookOptions, WebhookPublisher};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -126,6 +126,49 @@ async fn a_silent_server_leaves_room_for_the_others() {
     assert!(receipts[..20].iter().all(Result::is_err));
     assert!(receipts[20..].iter().all(Result::is_ok), "{receipts:?}");
     assert_eq!((silent.requests().len(), well.requests().len()), (2, 20));
+}
+
+#[tokio::test]
+async fn several_silent_servers_leave_room_for_the_others() {
+    let (first, second, well) = (Endpoint::start().await, Endpoint::start().await, Endpoint::start().await);
+    let mut options = options();
+    (options.timeout, options.concurrency) = (Duration::from_secs(2), 4);
+    let publisher = WebhookPublisher::new(options).expect("options");
+    let mut messages = many(&first.url("/never"), 20);
+    messages.extend(many(&second.url("/never"), 20));
+    messages.extend(many(&well.url("/ok"), 20));
+    let receipts = publisher.publish(messages).await;
+    assert!(receipts[..40].iter().all(Result::is_err));
+    assert!(receipts[40..].iter().all(Result::is_ok), "{receipts:?}");
+    assert_eq!((first.requests().len(), second.requests().len(), well.requests().len()), (1, 1, 20));
+}
+
+/// With an endpoint for each tenant, each of them would cost a call its time before it is known to be silent.
+#[tokio::test]
+async fn a_server_of_which_several_endpoints_are_silent_is_in_trouble_as_a_whole() {
+    let endpoint = Endpoint::start().await;
+    let mut options = options();
+    (options.timeout, options.concurrency) = (Duration::from_millis(300), 2);
+    let publisher = WebhookPublisher::new(options.clone()).expect("options");
+    let scopes = async |publisher: &WebhookPublisher, paths: [&str; 2]| {
+        let messages = paths.iter().enumerate().map(|(n, path)| message(endpoint.url(path), n)).collect();
+        let receipts = publisher.publish(messages).await;
+        let error = |receipt: &Receipt| receipt.as_ref().err().map(|error| (error.kind(), error.scope()));
+        receipts.iter().map(error).collect::<Vec<_>>()
+    };
+    let (of_target, of_server) = (Some((Unavailable, Scope::Target)), Some((Unavailable, Scope::Server)));
+    assert_eq!(scopes(&publisher, ["/never/a", "/never/b"]).await, [of_target; 2]);
+    assert_eq!(scopes(&publisher, ["/never/c", "/never/a"]).await, [of_server; 2]);
+    // It answers at another endpoint.
+    assert_eq!(scopes(&publisher, ["/never/c", "/ok"]).await, [of_target, None]);
+    assert_eq!(scopes(&publisher, ["/never/c", "/never/a"]).await, [of_target; 2]);
+
+    options.url = Some(endpoint.url("/never/").into());
+    let publisher = WebhookPublisher::new(options).expect("options");
+    let receipts =
+        [publisher.publish(many("a", 1)).await, publisher.publish(vec![message("b", 1), message("c", 2)]).await];
+    let scopes: Vec<_> = receipts.concat().into_iter().map(|receipt| receipt.expect_err("silent").scope()).collect();
+    assert_eq!(scopes, [Scope::Target, Scope::Broker, Scope::Broker]);
 }
 
 #[tokio::test]
@@ -308,7 +351,7 @@ async fn a_certificate_is_trusted_by_its_authority_and_name() {
         WebhookPublisher::new(options).expect("options")
     };
     assert_eq!(with(Some(&authority)).publish(many(&target, 1)).await, [Ok(None)]);
-    let error = |receipts: Vec<pillarbox_core::publisher::Receipt>| receipts[0].clone().expect_err("refused");
+    let error = |receipts: Vec<Receipt>| receipts[0].clone().expect_err("refused");
     let (other, _) = endpoint_with_tls("localhost").await;
     let unknown = error(with(Some(&other)).publish(many(&target, 1)).await);
     assert_eq!(unknown.kind(), Misconfigured, "{unknown}");

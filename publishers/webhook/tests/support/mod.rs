@@ -74,6 +74,7 @@ impl Endpoint {
             .route("/huge/{code}", any(huge))
             .route("/guarded/{*path}", any(guarded))
             .route("/never", any(std::future::pending::<()>))
+            .route("/never/{*tenant}", any(std::future::pending::<()>))
             .route("/drip", any(drip))
             .route("/meet", any(meet))
             .route("/echo", any(echo))
