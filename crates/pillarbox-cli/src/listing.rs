@@ -101,7 +101,7 @@ fn cells<E: Listed>(event: &E, wide: bool) -> Vec<(&'static str, Option<String>)
 
 /// A cell that is shown for every event.
 pub(crate) fn time(time: Option<Timestamp>) -> Option<String> {
-    Some(time.map_or_else(|| "-".to_owned(), |time| time.to_string()))
+    Some(time.map_or_else(|| "-".to_owned(), report::time))
 }
 
 /// A page of events of which the number of all is known.

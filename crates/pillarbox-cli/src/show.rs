@@ -155,7 +155,7 @@ impl<'a> Json<'a> {
 }
 
 fn text(record: &Record, state: EventState, waits: impl Iterator<Item = String>) -> String {
-    let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
+    let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), report::time);
     let payload = record.payload.as_ref();
     let kind = payload.map(|payload| payload.content_type()).filter(|kind| !kind.is_empty());
     let content =
@@ -172,9 +172,9 @@ fn text(record: &Record, state: EventState, waits: impl Iterator<Item = String>)
         ("handler", or_dash(record.handler.as_deref())),
         ("state", state.name().to_owned()),
         ("status", record.status.to_string()),
-        ("attempts", record.attempts.to_string()),
+        ("failed attempts", record.attempts.to_string()),
         ("replays", record.replays.to_string()),
-        ("created", record.created_at.to_string()),
+        ("created", report::time(record.created_at)),
         ("occurred", time(record.occurred_at)),
         ("due", time(record.available_at)),
         ("ended", time(record.done_at)),
@@ -188,7 +188,12 @@ fn text(record: &Record, state: EventState, waits: impl Iterator<Item = String>)
     // Not a table: payloads and errors are long, and are copied more easily without the spaces of a table.
     let failure = |failed: &FailedAttempt| {
         let FailedAttempt { attempts, at, node, error } = failed;
-        format!("{at} on {}, attempts {attempts}: {}", plain(node), plain(error))
+        // An error that no further attempt would mend counts as none.
+        let counted = match attempts {
+            0 => "not counted as an attempt".to_owned(),
+            attempts => format!("failed attempts by then: {attempts}"),
+        };
+        format!("{} on {} ({counted}): {}", report::time(*at), plain(node), plain(error))
     };
     let failures = record.failures.iter().map(|failed| ("failure", failure(failed)));
     let waits = waits.map(|waits| ("waits for", waits));

@@ -209,7 +209,7 @@ impl Status {
         let rows = self.nodes.iter().map(|node| {
             let left = node.lease_left.map_or_else(|| "ended".to_owned(), duration::human);
             let partitions = node.partitions.to_string();
-            let since = node.started_at.to_string();
+            let since = report::time(node.started_at);
             let [delivered, failed, latency] = figures(node.figures);
             let (id, mode, role) = (plain(node.node.as_str()), plain(&node.mode), role(node).to_owned());
             [id, mode, since, left, partitions, delivered, failed, latency, role]

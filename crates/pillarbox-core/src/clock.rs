@@ -69,7 +69,8 @@ impl From<Timestamp> for SystemTime {
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_microsecond(self.0) {
-            Ok(time) => write!(f, "{time}"),
+            // With the digits of a second that were asked for, as in `{:.6}`, or those that there are.
+            Ok(time) => fmt::Display::fmt(&time, f),
             Err(_) => write!(f, "{} µs since 1970", self.0),
         }
     }

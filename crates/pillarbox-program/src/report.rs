@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 
 use comfy_table::{CellAlignment, Row, Table, presets};
 use indicatif::HumanCount;
+use pillarbox::event::Timestamp;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -77,6 +78,12 @@ pub fn error(text: Option<&str>, whole: bool) -> String {
     beginning.chain(['…']).chain(end).collect()
 }
 
+/// A time, in the width of all others, so that a column of them can be compared at a glance.
+#[must_use]
+pub fn time(time: Timestamp) -> String {
+    format!("{time:.6}")
+}
+
 /// A number and its noun: "1 event", "2,000 events".
 pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
@@ -124,6 +131,15 @@ mod tests {
     #[test]
     fn nothing_from_a_table_moves_the_cursor() {
         assert_eq!(plain("a\u{1b}[2J\nü"), "a\\u{1b}[2J\\nü");
+    }
+
+    #[test]
+    fn times_have_the_same_width() {
+        let times = [0, 250_000, 1_234_567].map(|micros| time(Timestamp::from_micros(micros)));
+        assert_eq!(
+            times,
+            ["1970-01-01T00:00:00.000000Z", "1970-01-01T00:00:00.250000Z", "1970-01-01T00:00:01.234567Z"]
+        );
     }
 
     #[test]

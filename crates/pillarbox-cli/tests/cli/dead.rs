@@ -153,7 +153,7 @@ async fn show_lists_the_failed_attempts() {
     let text = dead(&store, &["show", "a"]).stdout;
     let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("failure ")).collect();
     assert_eq!(lines.len(), 2, "{text}");
-    assert_eq!(lines[0], "failure         1970-01-01T00:00:01Z on n-1, attempts 1: no answer");
+    assert_eq!(lines[0], "failure         1970-01-01T00:00:01.000000Z on n-1 (failed attempts by then: 1): no answer");
     assert!(!dead(&store, &["show", "b"]).stdout.contains("\nfailure "));
 }
 

@@ -73,7 +73,7 @@ async fn list_shows_matching_events_page_by_page() {
     assert_eq!(ids(&list(&["--limit", "3", "--after", "3"])), ["held"]);
 
     let text = pending(&store, &["list"]).stdout;
-    for part in ["STATE", "HELD BY", "node-1", "broker said no", "3000-01-01T00:00:00Z", "4 of 4"] {
+    for part in ["STATE", "HELD BY", "node-1", "broker said no", "3000-01-01T00:00:00.000000Z", "4 of 4"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let text = pending(&store, &["list", "--state", "delayed"]).stdout;
