@@ -1,8 +1,10 @@
 //! The changes of events that operators make, and the list of them.
 
+use std::borrow::Cow;
 use std::process::ExitCode;
 
 use pillarbox::Store;
+use pillarbox::event::Timestamp;
 use pillarbox::maintain::{Attributes, AuditEntry, AuditedAction};
 use pillarbox_program::failure::sentence;
 use pillarbox_program::report::{self, counted, grouped, or_dash, plain};
@@ -12,18 +14,32 @@ use crate::args::AuditArgs;
 use crate::failure::Failure;
 use crate::store;
 
-/// Makes a change between two writes to the audit table: an entry before it, and its outcome after it. `rows` tells how many rows were changed,
-/// where it changes any. A change that fails half-way is recorded with the rows before that.
+/// The outcome of a change that was made.
+pub(crate) const DONE: &str = "done";
+
+/// The outcome of a change that was refused: nothing is changed by it.
+pub(crate) fn refused(why: &str) -> String {
+    format!("refused: {why}")
+}
+
+/// Makes a change between two writes to the audit table: an entry before it, and its outcome after it. `outcome` tells how many rows were
+/// changed, where it changes any, and how it ended. A change that fails half-way is recorded with the rows before that.
 pub(crate) async fn recorded<T>(
     store: &dyn Store,
     action: &AuditedAction,
-    rows: impl Fn(&T) -> Option<u64>,
+    outcome: impl Fn(&T) -> (Option<u64>, Cow<'static, str>),
     change: impl AsyncFnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let id = store.record_action(action).await?;
     let changed = change().await;
     let ended = match &changed {
-        Ok(changed) => store.end_action(id, rows(changed), "done").await,
+        Ok(changed) => {
+            let (rows, outcome) = outcome(changed);
+            store.end_action(id, rows, &outcome).await
+        }
+        Err(failure @ Failure::SeveralHandlers { .. }) => {
+            store.end_action(id, None, &refused(&sentence(failure))).await
+        }
         Err(Failure::Partly { rows, failure, .. }) => store.end_action(id, Some(*rows), &sentence(&**failure)).await,
         Err(failure) => store.end_action(id, None, &sentence(failure)).await,
     };
@@ -75,6 +91,8 @@ struct Page<'a> {
 struct Action<'a> {
     id: i64,
     began_at: String,
+    #[serde(skip)]
+    began: Timestamp,
     who: &'a str,
     action: &'a str,
     subject: &'a str,
@@ -88,6 +106,7 @@ impl<'a> From<&'a AuditEntry> for Action<'a> {
         Self {
             id: entry.id,
             began_at: entry.began_at.to_string(),
+            began: entry.began_at,
             who: &entry.who,
             action: &entry.action,
             subject: &entry.subject,
@@ -106,7 +125,7 @@ impl Page<'_> {
             let changed = action.changed.map_or_else(|| "-".to_owned(), grouped);
             let outcome = action.outcome.map_or_else(|| "has not ended".to_owned(), plain);
             let [who, name, subject] = [action.who, action.action, action.subject].map(|text| or_dash(Some(text)));
-            [action.id.to_string(), action.began_at.clone(), who, name, subject, changed, outcome]
+            [action.id.to_string(), report::time(action.began), who, name, subject, changed, outcome]
         });
         let table = report::listing(["ID", "BEGAN", "WHO", "ACTION", "SUBJECT", "ROWS", "OUTCOME"], rows).trim_fmt();
         let more = self.next.map(|id| format!("; more with --below {id}")).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Changes of events that an operator has chosen: those that were given up, and those that still have to be delivered.
 
+use std::borrow::Cow;
 use std::process::ExitCode;
 
 use pillarbox::Store;
@@ -106,7 +107,7 @@ pub(crate) async fn audited(
     change: impl AsyncFnOnce() -> Result<Changed, Failure>,
 ) -> Result<Changed, Failure> {
     let action = AuditedAction::new(&actor.name(), action.name(), subject);
-    audit::recorded(store, &action, |changed: &Changed| Some(changed.rows), change).await
+    audit::recorded(store, &action, |changed: &Changed| (Some(changed.rows), changed.outcome()), change).await
 }
 
 async fn each(store: &dyn Store, named: &Named<'_>, action: OperatorAction) -> Result<Changed, Failure> {
@@ -218,6 +219,17 @@ impl Changed {
     /// The error of a change that ends here.
     fn cut_short(&self, failure: impl Into<Failure>) -> Failure {
         failure.into().after(self.rows, "row", self.action.participle())
+    }
+
+    /// The outcome for the audit table.
+    fn outcome(&self) -> Cow<'static, str> {
+        let Some(first) = self.refused.first() else { return audit::DONE.into() };
+        let more = match self.refused.len() - 1 {
+            0 => String::new(),
+            more => format!("; {more} more like it"),
+        };
+        let refused = audit::refused(&format!("{}{more}", first.sentence(self.action)));
+        if self.rows == 0 { refused.into() } else { format!("{}, and in part {refused}", audit::DONE).into() }
     }
 
     fn json(&self) -> Json<'_> {

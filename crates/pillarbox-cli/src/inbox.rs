@@ -98,7 +98,7 @@ async fn purge(
         audit::recorded(
             store,
             &action,
-            |removed| Some(*removed),
+            |removed| (Some(*removed), audit::DONE.into()),
             async || {
                 let mut removed = 0;
                 let progress = |so_far| {

@@ -1,5 +1,6 @@
 //! The event types and handlers that are paused on all nodes.
 
+use std::borrow::Cow;
 use std::process::ExitCode;
 
 use pillarbox::Store;
@@ -39,7 +40,8 @@ pub(crate) async fn pause(args: PauseArgs) -> Result<ExitCode, Failure> {
         let before = pauses.list().await?.into_iter().find(|pause| (pause.kind, &pause.name) == (kind, &named.name));
         // A pause has to be possible when the database is slow.
         let is_known = pauses.is_known(kind, &named.name).await.unwrap_or(true);
-        let change = recorded(store, "pause", &by, &named, async || Ok(pauses.pause(kind, &named.name, &note).await?));
+        let pause = async || Ok(pauses.pause(kind, &named.name, &note).await?);
+        let change = recorded(store, "pause", &by, &named, |_| audit::DONE.into(), pause);
         let change = change.await?;
         // It is paused, whatever the nodes say.
         let nodes = store.nodes().await.unwrap_or_default();
@@ -87,7 +89,10 @@ pub(crate) async fn resume(args: ResumeArgs) -> Result<ExitCode, Failure> {
     let resumed = store::on(&target, async |store| {
         let pauses = Pauses::of(store);
         let resume = async || Ok(pauses.resume(kind, &named.name).await?);
-        let was_paused = recorded(store, "resume", &by, &named, resume).await?;
+        let outcome = |was_paused: &bool| -> Cow<'static, str> {
+            if *was_paused { audit::DONE.into() } else { audit::refused("it was not paused").into() }
+        };
+        let was_paused = recorded(store, "resume", &by, &named, outcome, resume).await?;
         let others = if was_paused { Vec::new() } else { pauses.list().await? };
         Ok((was_paused, others))
     });
@@ -112,10 +117,11 @@ async fn recorded<T>(
     action: &str,
     by: &str,
     named: &PauseName,
+    outcome: impl Fn(&T) -> Cow<'static, str>,
     change: impl AsyncFnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let subject = audit::subject([(PauseKind::from(named.kind).name(), Some(named.name.clone()))]);
-    audit::recorded(store, &AuditedAction::new(by, action, &subject), |_| None, change).await
+    audit::recorded(store, &AuditedAction::new(by, action, &subject), |changed| (None, outcome(changed)), change).await
 }
 
 /// True if two names differ at most in their case and in white space.
@@ -190,9 +196,9 @@ impl<'a> From<&'a Pause> for PauseJson<'a> {
 /// A table of the pauses, for people.
 pub(crate) fn table(pauses: &[Pause]) -> String {
     let rows = pauses.iter().map(|pause| {
-        let until = pause.until.map_or_else(|| "it is resumed".to_owned(), |until| until.to_string());
+        let until = pause.until.map_or_else(|| "it is resumed".to_owned(), report::time);
         let (by, reason) = (or_dash(pause.by.as_deref()), or_dash(pause.reason.as_deref()));
-        [pause.kind.name().to_owned(), plain(&pause.name), pause.since.to_string(), until, by, reason]
+        [pause.kind.name().to_owned(), plain(&pause.name), report::time(pause.since), until, by, reason]
     });
     report::listing(["PAUSED", "NAME", "SINCE", "UNTIL", "BY", "REASON"], rows).trim_fmt()
 }

@@ -54,7 +54,7 @@ async fn purge(args: &PurgeArgs, store: &dyn Store) -> Result<Purged, Failure> {
     audit::recorded(
         store,
         &action,
-        |purged: &Purged| Some(purged.rows()),
+        |purged: &Purged| (Some(purged.rows()), audit::DONE.into()),
         async || {
             let mut purged = Purged::default();
             match each_kind(args, store, &mut purged).await {

@@ -45,7 +45,7 @@ async fn every_change_is_recorded_with_its_author_subject_and_number_of_rows() {
         json!(["ada", "cancel", "type order.placed", 2, "done"]),
         json!(["bob", "replay", "row 3", 1, "done"]),
         json!(["bob", "discard", "error gave up", 1, "done"]),
-        json!(["bob", "replay", "event nobody", 0, "done"]),
+        json!(["bob", "replay", "event nobody", 0, "refused: there is no event `nobody` in this outbox"]),
         json!(["cron", "purge", "DONE after 1day", 1, "done"]),
         json!(["cron", "purge inbox", "older than 30days", 1, "done"]),
         json!([user, "purge", "DEAD after 1day", 0, "done"]),
@@ -72,13 +72,41 @@ async fn a_change_that_fails_says_so_and_one_without_a_trace_is_not_made() {
     let page = run(&["audit", "--store", &store, "--json"]).json();
     let entry = &page["actions"][0];
     assert_eq!((&entry["who"], &entry["changed"]), (&"ada".into(), &Value::Null));
-    assert!(entry["outcome"].as_str().unwrap().contains("more than one handler"), "{entry}");
+    let outcome = entry["outcome"].as_str().unwrap();
+    assert!(outcome.starts_with("refused: event `dead` was given up by more than one handler"), "{entry}");
 
     execute(&store, "CREATE TRIGGER refuse BEFORE INSERT ON outbox_audit BEGIN SELECT raise(ABORT, 'no audit'); END")
         .await;
     let refused = run(&["dead", "discard", "--all", "--yes", "--store", &store]);
     assert!(refused.code == Some(1) && refused.stderr.contains("record an action"), "{refused:?}");
     assert_eq!(run(&["dead", "list", "--store", &store, "--json"]).json()["matching"], 2);
+}
+
+#[tokio::test]
+async fn a_change_that_is_refused_is_not_recorded_as_done() {
+    let (_folder, store) = sqlite();
+    execute(&store, ROWS).await;
+    let table: [(&[&str], Value, &str); 5] = [
+        (&["dead", "replay", "old"], json!(0), "refused: event `old` is done, not DEAD; it was left alone"),
+        (
+            &["dead", "discard", "old", "new", "nobody"],
+            json!(0),
+            "refused: event `old` is done, not DEAD; it was left alone; 2 more like it",
+        ),
+        (
+            &["dead", "replay", "dead", "new"],
+            json!(1),
+            "done, and in part refused: event `new` is new, not DEAD; it was left alone",
+        ),
+        (&["pending", "cancel", "--seq", "5"], json!(0), "refused: row 5 is done, not pending; it was left alone"),
+        (&["resume", "type", "order.placed"], Value::Null, "refused: it was not paused"),
+    ];
+    for (args, changed, expected) in table {
+        run(&[args, &["--store", &store]].concat());
+        let page = run(&["audit", "--store", &store, "--json"]).json();
+        let entry = &page["actions"][0];
+        assert_eq!((&entry["changed"], &entry["outcome"]), (&changed, &expected.into()), "{args:?}");
+    }
 }
 
 /// So many DEAD rows, delayed ones, DONE ones of long ago and messages of the inbox; the last of each cannot be changed.

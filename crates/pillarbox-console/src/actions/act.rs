@@ -66,7 +66,10 @@ async fn made(view: View, confirmed: Confirmed) -> Result<Response, Problem> {
     }
     let audit = Audit::begin(&view, action.name(), &format!("row {seq}, event {}", record.event_id)).await?;
     let outcome = one(&view.source, action, seq).await;
-    audit.end(outcome.as_ref().ok().copied(), &outcome).await;
+    match &outcome {
+        Ok(0) => audit.refused(Some(0), not_changed(action)).await,
+        outcome => audit.end(outcome.as_ref().ok().copied(), outcome).await,
+    }
     let rows = outcome.map_err(Problem::unavailable)?;
     // What is discarded has no page any more.
     let page = if action == OperatorAction::Discard && rows > 0 { "dead".to_owned() } else { format!("event/{seq}") };
@@ -85,6 +88,15 @@ async fn one(source: &Source, action: OperatorAction, seq: i64) -> Result<u64, S
     let rows = rows.map_err(|error| error.to_string())?;
     wake(source, rows).await;
     Ok(rows)
+}
+
+/// The reason why a row is not changed.
+fn not_changed(action: OperatorAction) -> &'static str {
+    match action {
+        OperatorAction::Replay | OperatorAction::Discard => "it was not DEAD any more",
+        OperatorAction::RetryNow => "it waited for no time any more",
+        OperatorAction::Cancel => "it was not pending any more",
+    }
 }
 
 /// Tells nodes elsewhere. They look by themselves, too.

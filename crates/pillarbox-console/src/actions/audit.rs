@@ -43,6 +43,11 @@ impl Audit {
         .await
     }
 
+    /// Adds that it was refused, and nothing changed.
+    pub(super) async fn refused(self, rows: Option<u64>, why: &str) {
+        self.end(rows, &Err::<(), _>(format!("refused: {why}"))).await;
+    }
+
     /// Adds the outcome, with the number of rows that were changed if it is known.
     pub(super) async fn end<T>(self, rows: Option<u64>, outcome: &Result<T, String>) {
         let Self { source, entry } = self;

@@ -109,11 +109,12 @@ async fn resumed(view: View, named: Named) -> Result<Response, Problem> {
     let kind = named.kind();
     let pauses = view.source.pauses().map_err(Problem::unavailable)?;
     let audit = Audit::begin(&view, "resume", &format!("{kind} {}", named.name)).await?;
-    let outcome = match pauses.resume(kind, &named.name).await {
-        Ok(true) => Ok(()),
-        Ok(false) => Err("it was not paused any more".to_owned()),
-        Err(error) => Err(error.to_string()),
-    };
+    let outcome = pauses.resume(kind, &named.name).await.map_err(|error| error.to_string());
+    if outcome == Ok(false) {
+        let why = "it was not paused any more";
+        audit.refused(None, why).await;
+        return Err(Problem::bad(why));
+    }
     audit.end(None, &outcome).await;
     outcome.map_err(Problem::bad)?;
     Ok(Redirect::to("pauses").into_response())

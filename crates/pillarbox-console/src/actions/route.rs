@@ -98,8 +98,10 @@ async fn changed(
         return Err(Problem::not_found("there is no route of that name"));
     }
     let audit = Audit::begin(view, action, subject).await?;
-    let outcome = if change(routes) { Ok(()) } else { Err(otherwise.to_owned()) };
-    audit.end(None, &outcome).await;
-    outcome.map_err(|problem| Problem::refused(StatusCode::CONFLICT, format!("nothing was changed: {problem}")))?;
+    if !change(routes) {
+        audit.refused(None, otherwise).await;
+        return Err(Problem::refused(StatusCode::CONFLICT, format!("nothing was changed: {otherwise}")));
+    }
+    audit.end(None, &Ok(())).await;
     Ok(Redirect::to("routes").into_response())
 }

@@ -58,6 +58,11 @@ fn list(view: &View, entries: &[AuditEntry]) -> Markup {
 fn outcome(entry: &AuditEntry) -> Markup {
     match entry.outcome.as_deref() {
         Some("done") => html! { span.badge.good { span aria-hidden="true" { "✓" } " done" } },
+        // The command line refuses some of the events that it is given, and changes the others.
+        Some(refused) if refused.starts_with("refused: ") || refused.starts_with("done, ") => {
+            let (badge, why) = refused.split_once([':', ',']).unwrap_or((refused, ""));
+            html! { span.badge.warn { span aria-hidden="true" { "✕" } " " (badge) } " " (short(why.trim_start(), 80)) }
+        }
         Some(problem) => {
             html! { span.badge.bad { span aria-hidden="true" { "✕" } " failed" } " " (short(problem, 80)) }
         }

@@ -187,6 +187,25 @@ async fn each_change_is_recorded_with_who_what_and_how_many() {
 }
 
 #[tokio::test]
+async fn a_change_that_came_too_late_is_recorded_as_refused() {
+    let store = MemoryStore::new();
+    write_dead(&store, [event("order.placed")]).await;
+    let site = Site::open(&store);
+    let seq = store.inspect().rows()[0].seq;
+    let asked = format!("do=replay&seq={seq}");
+    let question = site.get(&format!("/s/shop/confirm?{asked}")).await;
+    confirm(&site, &asked).await;
+    let [token, count, event, handler] =
+        ["token", "count", "row_event", "row_handler"].map(|name| question.field(name).to_owned());
+    let form = format!("{asked}&token={token}&count={count}&row_event={event}&row_handler={handler}");
+    site.post("/s/shop/act", &form, &[]).await;
+    let outcome = store.actions(None, 1).await.expect("entries")[0].outcome.clone();
+    assert_eq!(outcome.as_deref(), Some("refused: it was not DEAD any more"));
+    let page = site.get("/s/shop/audit").await.body;
+    assert!(page.contains(" refused<") && !page.contains(" failed<"), "{page}");
+}
+
+#[tokio::test]
 async fn types_and_handlers_are_paused_and_resumed() {
     let store = MemoryStore::new();
     write(&store, [event("order.placed"), event("order.placed"), event("order.paid")]).await;
@@ -239,7 +258,7 @@ async fn types_and_handlers_are_paused_and_resumed() {
     assert_eq!(
         told,
         [
-            ("resume", "type order.placed", Some("it was not paused any more")),
+            ("resume", "type order.placed", Some("refused: it was not paused any more")),
             ("resume", "type order.placed", Some("done")),
             ("pause", "handler mailer", Some("done")),
             ("pause", "type order.placed", Some("done")),
@@ -320,10 +339,10 @@ async fn a_route_is_tried_paused_and_resumed() {
         [
             ("probe", Some("done")),
             ("pause", Some("done")),
-            ("probe", Some("the route delivers, or is being tried out, or an operator has paused it")),
+            ("probe", Some("refused: the route delivers, or is being tried out, or an operator has paused it")),
             ("resume", Some("done")),
-            ("resume", Some("no operator has paused the route")),
-            ("pause", Some("the route sends nothing")),
+            ("resume", Some("refused: no operator has paused the route")),
+            ("pause", Some("refused: the route sends nothing")),
             ("pause", Some("done")),
         ]
     );
