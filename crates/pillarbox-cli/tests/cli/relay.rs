@@ -48,6 +48,17 @@ fn insert(events: u32) -> String {
     )
 }
 
+/// It ends as it was asked to, with events left that it had taken into memory.
+#[tokio::test]
+async fn a_limit_that_is_reached_is_no_timeout() {
+    let (_folder, store) = sqlite();
+    execute(&store, ROWS).await;
+    let ended = run(&["relay", "--store", &store, "--limit", "1"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(!ended.stderr.contains("timeout") && !ended.stderr.contains("WARN"), "{ended:?}");
+    assert!(ended.stderr.contains("the outbox has stopped"), "{ended:?}");
+}
+
 #[tokio::test]
 async fn each_event_is_one_line_with_exactly_the_documented_fields() {
     let (_folder, store) = sqlite();

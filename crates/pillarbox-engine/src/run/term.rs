@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,24 @@ const LAST_TASKS_TIMEOUT: Duration = Duration::from_millis(500);
 pub(super) enum Ended {
     Stopped,
     LeaseLost,
+}
+
+/// The reason why handlers are not waited for any longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CutShort {
+    TimedOut,
+    AsAsked,
+    LeaseLost,
+}
+
+impl fmt::Display for CutShort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "the drain timeout has passed",
+            Self::AsAsked => "the outbox stops now, as it was told to",
+            Self::LeaseLost => "the lease is lost",
+        })
+    }
 }
 
 /// The time during which this node delivers: its queues and its tasks.
@@ -138,10 +157,13 @@ impl<'a> Term<'a> {
         self.deliverers.close();
         let drain = async {
             tokio::select! {
-                drained = timeout(patience, self.deliverers.wait()) => drained.is_ok(),
-                () = hurry.cancelled() => false,
+                drained = timeout(patience, self.deliverers.wait()) => drained.err().map(|_elapsed| match ended {
+                    Ended::Stopped => CutShort::TimedOut,
+                    Ended::LeaseLost => CutShort::LeaseLost,
+                }),
+                () = hurry.cancelled() => Some(CutShort::AsAsked),
                 // A lease lost while draining: nothing more may begin.
-                () = self.signals.lost.cancelled(), if matches!(ended, Ended::Stopped) => false,
+                () = self.signals.lost.cancelled(), if matches!(ended, Ended::Stopped) => Some(CutShort::LeaseLost),
             }
         };
         // A lease that is lost is no crash: the next owner must not take the attempts under way for such.
@@ -152,13 +174,10 @@ impl<'a> Term<'a> {
                 drop(withdrawn);
             }
         };
-        let (drained, ()) = tokio::join!(drain, withdraw);
-        if !drained {
+        let (cut_short, ()) = tokio::join!(drain, withdraw);
+        if let Some(cut_short) = cut_short {
             let queued = self.in_flight.abandon();
-            tracing::info!(
-                queued,
-                "the drain timeout has passed; queued and running events are left to the next owner"
-            );
+            tracing::info!(queued, "{cut_short}; queued and running events are left to the next owner");
             self.signals.abandon.cancel();
             if timeout(LAST_TASKS_TIMEOUT, self.deliverers.wait()).await.is_err() {
                 tracing::warn!("a handler blocks its thread; it is no longer waited for");
