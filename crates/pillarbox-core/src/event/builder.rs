@@ -165,9 +165,12 @@ impl EnvelopeBuilder {
         limits::check_text("event_type", &self.event_type, limits::EVENT_TYPE)?;
         let aggregate_type = self.aggregate_type.unwrap_or_else(|| GLOBAL_AGGREGATE.to_owned());
         limits::check_text("aggregate_type", &aggregate_type, limits::AGGREGATE_TYPE)?;
-        let aggregate_id = checked("aggregate_id", self.aggregate_id, limits::AGGREGATE_ID)?;
-        let tenant_id = checked("tenant_id", self.tenant_id, limits::TENANT_ID)?;
+        // Before the aggregate id, which a derived event takes from its key: the error names what the caller has given.
         let key = checked("key", self.key, limits::KEY)?;
+        let is_key = key.is_some() && key.as_deref() == self.aggregate_id.as_deref();
+        let aggregate_id = checked("aggregate_id", self.aggregate_id, limits::AGGREGATE_ID)
+            .map_err(|error| if is_key { of_key_and_aggregate(&error) } else { error })?;
+        let tenant_id = checked("tenant_id", self.tenant_id, limits::TENANT_ID)?;
         let unique_key = checked("unique_key", self.unique_key, limits::UNIQUE_KEY)?;
         self.headers.check()?;
         let payload = self.payload.unwrap_or_else(|| {
@@ -194,6 +197,12 @@ impl EnvelopeBuilder {
             due,
         })
     }
+}
+
+/// The error of an aggregate id that is the key as well, under the name of the key.
+fn of_key_and_aggregate(error: &InvalidEvent) -> InvalidEvent {
+    let problem = format!("is the aggregate id too, which {}", error.problem());
+    InvalidEvent::new("key", problem, "shorten it, or give the event an aggregate id of its own")
 }
 
 fn checked(field: &'static str, value: Option<String>, max: usize) -> Result<Option<Box<str>>, InvalidEvent> {

@@ -228,7 +228,11 @@ fn what_comes_from_fields_is_checked_when_the_event_is_built() {
 fn a_key_that_is_also_the_aggregate_id_keeps_to_its_limit() {
     let placed = |characters| OrderPlaced { order_id: "x".repeat(characters), total_cents: 0 };
     assert_eq!(refused_field(&placed(limits::AGGREGATE_ID)), None);
-    assert_eq!(refused_field(&placed(limits::AGGREGATE_ID + 1)), Some("aggregate_id"));
+    // The event has said nothing of an aggregate id.
+    assert_eq!(refused_field(&placed(limits::AGGREGATE_ID + 1)), Some("key"));
+    assert_eq!(refused_field(&placed(0)), Some("key"));
+    let error = placed(limits::AGGREGATE_ID + 1).to_builder().build().expect_err("it is too long").to_string();
+    assert!(error.contains("is the aggregate id too, which has 129 characters, over the limit of 128"), "{error}");
 }
 
 /// The longest names the macro accepts are the longest ones the table accepts; the tests in `ui` go one further.
