@@ -12,7 +12,7 @@ use pillarbox_core::row::Change;
 use pillarbox_core::store::Heads;
 use serde::{Deserialize, Serialize};
 
-pub use modes::{Mode, applies};
+pub use modes::{Mode, applies, why_ignored};
 use notation::{bytes, or_never, span};
 pub use unroutable::Unroutable;
 pub(crate) use validate::time_limit;

@@ -221,7 +221,7 @@ pub mod run {
     pub use pillarbox_engine::run::{
         ClaimConfig, Config, DispatchConfig, Drained, FailingHead, FailingKey, MetricsConfig, Mode, MultiNode, Ordered,
         Outbox, OutboxBuilder, OwnershipConfig, Partitioned, PurgeConfig, RetryConfig, Role, SettleConfig,
-        ShutdownConfig, SingleNode, TypePause, WakeUpConfig, WriterOnly, applies, kind, start_unless,
+        ShutdownConfig, SingleNode, TypePause, WakeUpConfig, WriterOnly, applies, kind, start_unless, why_ignored,
     };
 }
 

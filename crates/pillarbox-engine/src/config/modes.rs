@@ -131,6 +131,23 @@ pub fn applies(key: &str, mode: Mode) -> bool {
     OF_SOME_MODES.iter().find(|(setting, ..)| *setting == key).is_none_or(|(_, modes, _)| modes.contains(&mode))
 }
 
+/// The reason why the setting `key` means nothing in `mode`, and what to do instead, where more can be said than that. Both continue a
+/// sentence.
+///
+/// ```
+/// use pillarbox_engine::run::{Mode, why_ignored};
+///
+/// let (why, instead) = why_ignored("dispatch.workers", Mode::Ordered).expect("more can be said");
+/// assert!(why.contains("one event at a time") && instead.contains("partitioned"));
+/// ```
+#[must_use]
+pub fn why_ignored(key: &str, mode: Mode) -> Option<(&'static str, &'static str)> {
+    (key == "dispatch.workers" && mode == Ordered).then_some((
+        "which handles one event at a time, in the order of the table",
+        "or choose mode partitioned, where events of different keys are handled at once and those of a key in order",
+    ))
+}
+
 /// The first setting that was changed and that `mode` lacks.
 pub(super) fn ignored(config: &Config, mode: Mode) -> Option<&'static str> {
     let defaults = Config::default();

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::ConfigError;
 
-use super::modes::ignored;
+use super::modes::{ignored, why_ignored};
 use super::notation::written;
 use super::{Config, FailingHead, HOUR, Mode, RetryConfig, Unroutable};
 
@@ -65,7 +65,13 @@ impl Config {
     pub fn validate_for(&self, mode: Mode) -> Result<(), ConfigError> {
         self.validate()?;
         if let Some(field) = ignored(self, mode) {
-            return Err(ConfigError::new(field, format!("does not apply to mode {mode}"), "leave it at its default"));
+            let (problem, remedy) = (format!("does not apply to mode {mode}"), "leave it at its default");
+            return Err(match why_ignored(field, mode) {
+                Some((why, instead)) => {
+                    ConfigError::new(field, format!("{problem}, {why}"), format!("{remedy}, {instead}"))
+                }
+                None => ConfigError::new(field, problem, remedy),
+            });
         }
         if self.retry.failing_head == FailingHead::DeadAndContinue { self.validate_single_attempt() } else { Ok(()) }
     }
@@ -214,7 +220,11 @@ mod tests {
         for (field, change, modes) in table {
             for mode in [SingleNode, MultiNode, Partitioned, Ordered] {
                 let problem = changed(change).validate_for(mode).map_err(|error| error.to_string());
-                let refused = format!("setting `{field}` does not apply to mode {mode}; leave it at its default");
+                let (why, instead) = why_ignored(field, mode).unwrap_or_default();
+                let comma = if why.is_empty() { "" } else { ", " };
+                let refused = format!(
+                    "setting `{field}` does not apply to mode {mode}{comma}{why}; leave it at its default{comma}{instead}"
+                );
                 assert_eq!(problem, if modes.contains(&mode) { Ok(()) } else { Err(refused) });
             }
         }

@@ -464,9 +464,15 @@ impl<K: Parallel> OutboxBuilder<K> {
         self.handling.type_pause = type_pause;
         self
     }
+}
 
-    /// Handlers running at once. Default 8.
-    pub fn workers(self, workers: usize) -> Self {
+impl<K: DeliveringMode> OutboxBuilder<K> {
+    /// Handlers running at once. Default 8. Mode `ordered` handles one event at a time and has no such setting.
+    // The condition stands here and not at the block: so the compiler says why the mode lacks it.
+    pub fn workers(self, workers: usize) -> Self
+    where
+        K: Parallel,
+    {
         self.set(|config| config.dispatch.workers = workers)
     }
 }

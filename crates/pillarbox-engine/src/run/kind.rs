@@ -38,6 +38,12 @@ pub enum Any {}
 pub trait DeliveringMode: sealed::Sealed {}
 
 /// A mode that handles several events at once.
+#[diagnostic::on_unimplemented(
+    message = "mode `{Self}` does not handle several events at once",
+    label = "not a setting of this mode",
+    note = "mode `ordered` handles one event at a time, in the order of the table: leave it out there, or choose `Outbox::partitioned`, where events of \
+            different keys are handled at once and those of a key in order"
+)]
 pub trait Parallel: DeliveringMode {}
 
 impl DeliveringMode for SingleNode {}

@@ -19,7 +19,7 @@ mod vital;
 pub use crate::config::notation;
 pub use crate::config::{
     ClaimConfig, Config, DispatchConfig, FailingHead, FailingKey, MetricsConfig, Mode, OwnershipConfig, PurgeConfig,
-    RetryConfig, SettleConfig, ShutdownConfig, WakeUpConfig, applies,
+    RetryConfig, SettleConfig, ShutdownConfig, WakeUpConfig, applies, why_ignored,
 };
 pub use crate::observe::Role;
 pub use crate::type_pause::TypePause;

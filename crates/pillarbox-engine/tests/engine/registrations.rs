@@ -352,8 +352,21 @@ async fn a_changed_setting_that_the_mode_lacks_keeps_the_outbox_from_starting() 
     ];
     for (field, mode, started) in table {
         let error = started.err().map(|error| error.to_string()).unwrap_or_default();
-        assert_eq!(error, format!("setting `{field}` does not apply to mode {mode}; leave it at its default"));
+        let expected = not_of_mode(field, mode);
+        assert_eq!(error, expected);
     }
+}
+
+/// The error of a setting that a mode lacks.
+fn not_of_mode(field: &str, mode: &str) -> String {
+    let (why, instead) = match (field, mode) {
+        ("dispatch.workers", "ordered") => (
+            ", which handles one event at a time, in the order of the table",
+            ", or choose mode partitioned, where events of different keys are handled at once and those of a key in order",
+        ),
+        _ => ("", ""),
+    };
+    format!("setting `{field}` does not apply to mode {mode}{why}; leave it at its default{instead}")
 }
 
 /// One program, one list of handlers, and a mode that it learns when it runs.
@@ -376,9 +389,8 @@ async fn a_mode_that_is_a_value_starts_the_same_outbox_and_refuses_the_same() {
     }
     let of = |mode: Mode| Outbox::builder(mode).handlers(list());
     for mode in [Mode::Ordered, Mode::WriterOnly] {
-        let refused = of(mode).store(MemoryStore::new()).workers(4).start().await.expect_err("refused").to_string();
-        let expected = format!("setting `dispatch.workers` does not apply to mode {mode}; leave it at its default");
-        assert_eq!(refused, expected);
+        let error = of(mode).store(MemoryStore::new()).workers(4).start().await.expect_err("refused").to_string();
+        assert_eq!(error, not_of_mode("dispatch.workers", mode.name()));
     }
     let homeless = of(Mode::MultiNode).start().await.expect_err("refused").to_string();
     assert_eq!(homeless, "setting `store` is missing; hand one in with `store`");
