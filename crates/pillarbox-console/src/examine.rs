@@ -67,7 +67,7 @@ impl Examine for Doctor {
             severity: finding.severity,
             cause: finding.cause.to_owned(),
             evidence: format!("{}: {}", finding.subject, finding.evidence),
-            remedy: finding.remedy.to_owned(),
+            remedy: finding.remedy.into_owned(),
             command: finding.command,
         });
         let not_checked = report.not_checked.into_iter();

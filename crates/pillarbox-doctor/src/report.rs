@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::time::Duration;
 
 use pillarbox_core::examine::{Checked, Judgement, Severity};
@@ -37,7 +38,7 @@ pub struct Finding {
     /// The facts, without secrets and without values of rows.
     pub evidence: String,
     /// The remedy.
-    pub remedy: &'static str,
+    pub remedy: Cow<'static, str>,
     /// A command or statement that mends it, if there is one to paste.
     pub command: Option<String>,
     /// The place in the documentation.
@@ -92,7 +93,7 @@ impl Report {
                 subject,
                 cause: check.cause,
                 evidence,
-                remedy: check.remedy,
+                remedy: check.remedy.into(),
                 command,
                 more: format!("{PAGE}#{code}"),
             }),

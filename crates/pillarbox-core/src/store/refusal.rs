@@ -6,6 +6,29 @@ use crate::ownership::Mode;
 /// The remedy for tables that are missing or of an older version. The program `pillarbox` puts its own command in its place.
 pub const MIGRATE: &str = "run `store.migrate()` or `pillarbox migrate`";
 
+/// The command that creates or upgrades the tables of an outbox, to be pasted into a shell: with `--store` if it is given, and with `--table`
+/// unless that is the default.
+#[must_use]
+pub fn migrate(store: Option<&str>, table: &str) -> String {
+    let is_plain =
+        |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c));
+    let quoted = |text: &str| {
+        if is_plain(text) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    };
+    let store = store.map(|store| format!(" --store {}", quoted(store))).unwrap_or_default();
+    let is_default = table == TableName::default().to_string();
+    let table = if is_default { String::new() } else { format!(" --table {}", quoted(table)) };
+    format!("pillarbox migrate{store}{table}")
+}
+
+/// The text of an error whose remedy names a command, with the table in the command.
+#[must_use]
+pub fn of_table(text: &str, table: &str) -> String {
+    let command = migrate(None, table);
+    text.replace("`pillarbox migrate`", &format!("`{command}`"))
+        .replace("`pillarbox migrate --print`", &format!("`{command} --print`"))
+}
+
 /// Tables are not there, or not as this release needs them.
 #[must_use]
 pub fn unmigrated(problem: &str) -> String {
@@ -74,3 +97,23 @@ pub fn still_delivers(node: &str) -> String {
 
 /// The store has been closed.
 pub const CLOSED: &str = "the store has been closed; open it again";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_names_the_table_unless_it_is_the_default() {
+        assert_eq!(migrate(None, "outbox_event"), "pillarbox migrate");
+        assert_eq!(
+            migrate(Some("a b.db"), "billing.events"),
+            "pillarbox migrate --store 'a b.db' --table billing.events"
+        );
+        let missing = missing_tables(&["events".to_owned()]);
+        assert_eq!(of_table(&missing, "outbox_event"), missing);
+        assert!(of_table(&missing, "events").ends_with("or `pillarbox migrate --table events`"));
+        let table = TableName::parse("events").expect("valid");
+        let lost = of_table(&lost(&table, &["events_node".to_owned()]), "events");
+        assert!(lost.contains("`pillarbox migrate --table events --print`"), "{lost}");
+    }
+}

@@ -11,7 +11,9 @@ use std::time::Duration;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::examine::{Check, Checked, Judgement};
-use pillarbox_core::store::{Blocked, FIRST_PAGE, Pause, PendingEvent, PendingFilter, PendingState, Store, refusal};
+use pillarbox_core::store::{
+    Blocked, Dialect, FIRST_PAGE, Pause, PendingEvent, PendingFilter, PendingState, Store, refusal,
+};
 use tokio::time::timeout;
 
 pub use checks::ALL;
@@ -125,9 +127,12 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
             Ok(Ok(())) => results.extend(both.map(Check::healthy)),
             Ok(Err(error)) if error.kind() == StoreErrorKind::Schema => {
                 results.push(checks::SERVER.not_checked("the tables are not those of this release"));
-                let (found, text) = (checks::SCHEMA.found(error.to_string()), error.to_string());
-                let mends = text.contains(refusal::MIGRATE);
-                results.push(if mends { found.with_command("pillarbox migrate") } else { found });
+                let (text, info) = (error.to_string(), self.store.info());
+                let found = checks::SCHEMA.found(refusal::of_table(&text, &info.table));
+                // The address of a file is all that opens it. That of a server lacks the user, and a password has no place here.
+                let file = (info.dialect == Dialect::SQLITE).then_some(&*info.address);
+                let command = refusal::migrate(file, &info.table);
+                results.push(if text.contains(refusal::MIGRATE) { found.with_command(command) } else { found });
             }
             Ok(Err(error)) if error.kind() == StoreErrorKind::Config => {
                 results.push(checks::SERVER.found(error.to_string()));
