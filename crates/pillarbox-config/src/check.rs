@@ -1,5 +1,6 @@
 //! Checks that settings fit together, and makes the engine's configuration from them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pillarbox_core::error::ConfigError;
@@ -9,7 +10,7 @@ use pillarbox_core::retry::{
 use pillarbox_engine::run::{Config, RetryConfig};
 
 use crate::keys::Keys;
-use crate::modes::why_ignored;
+use crate::modes::{remedy, why_ignored};
 use crate::settings::RetrySettings;
 use crate::value::RetryPolicyKind;
 use crate::{Error, Settings};
@@ -18,7 +19,7 @@ impl Settings {
     /// Checks every setting, and that none was given or changed that the mode or the database would ignore.
     ///
     /// # Errors
-    /// The first one, where it was given, and what to do about it.
+    /// Those that are wrong, where each was given, and what to do about it.
     pub fn check(&self) -> Result<(), Error> {
         self.config().map(drop)
     }
@@ -26,14 +27,17 @@ impl Settings {
     /// The engine's settings, checked.
     pub(crate) fn config(&self) -> Result<Config, Error> {
         let (values, defaults) = (Keys::of(self), Keys::known());
-        for key in values.changed(&defaults).chain(self.origins.keys()) {
+        let mut wrong = Vec::new();
+        let keys: BTreeSet<&str> = values.changed(&defaults).chain(self.origins.keys()).collect();
+        for key in keys {
             let why = why_ignored(self, key).or_else(|| self.store.why_ignored(key));
             if let Some(why) = why {
-                return Err(Error::invalid(key.to_owned(), &self.origins, why, "remove it"));
+                wrong.push(Error::invalid(key.to_owned(), &self.origins, why, remedy(key, self.mode)));
             }
         }
-        self.store.check(&self.origins)?;
-        self.check_handlers()?;
+        wrong.extend(self.store.check(&self.origins).err());
+        wrong.extend(self.check_handlers().err());
+        Error::if_any(wrong)?;
         let read = self.convert().and_then(|config| config.validate_for(self.mode).map(|()| config));
         read.map_err(|error| Error::refused(&error, &self.origins))
     }

@@ -57,6 +57,9 @@ pub enum Error {
         /// The remedy for it.
         remedy: Cow<'static, str>,
     },
+    /// Several things are wrong, each in a line of its own.
+    #[error("{}", lines(.0).join("\n"))]
+    Several(Vec<Error>),
     /// The settings are fine, but the outbox could not be started.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -71,6 +74,42 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
+    /// The number of mistakes that are shown at once.
+    pub const SHOWN: usize = 20;
+
+    /// Each of the things that are wrong.
+    #[must_use]
+    pub fn each(self) -> Vec<Self> {
+        match self {
+            Self::Several(all) => all.into_iter().flat_map(Self::each).collect(),
+            one => vec![one],
+        }
+    }
+
+    /// The line of a file that it is about; `None` if it is about none.
+    #[must_use]
+    pub fn line(&self) -> Option<usize> {
+        match self {
+            Self::Unknown { origin: Some(Origin::File { line, .. }), .. }
+            | Self::Invalid { origin: Some(Origin::File { line, .. }), .. }
+            | Self::Syntax { line, .. } => Some(*line),
+            _ => None,
+        }
+    }
+
+    /// Ends with all that is wrong, if anything is.
+    pub(crate) fn if_any(wrong: Vec<Self>) -> Result<(), Self> {
+        let mut all: Vec<Self> = wrong.into_iter().flat_map(Self::each).collect();
+        match all.pop() {
+            None => Ok(()),
+            Some(one) if all.is_empty() => Err(one),
+            Some(last) => {
+                all.push(last);
+                Err(Self::Several(all))
+            }
+        }
+    }
+
     pub(crate) fn invalid(
         key: impl Into<Cow<'static, str>>,
         origins: &Origins,
@@ -91,6 +130,16 @@ impl Error {
         };
         Self::invalid(key, origins, complaint.problem().to_owned(), complaint.remedy().to_owned())
     }
+}
+
+/// The mistakes, a line each, with a last one that counts those beyond the bound.
+fn lines(wrong: &[Error]) -> Vec<String> {
+    let mut lines: Vec<String> = wrong.iter().take(Error::SHOWN).map(ToString::to_string).collect();
+    let more = wrong.len().saturating_sub(Error::SHOWN);
+    if more > 0 {
+        lines.push(format!("and {more} more"));
+    }
+    lines
 }
 
 /// The place of a setting, for the middle of a sentence.

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use pillarbox_engine::run::notation::is_duration;
 use serde_json::{Map, Value};
 
+use crate::foreign::meant_by;
 use crate::{HandlerSettings, Settings};
 
 /// The form in which a value is written.
@@ -107,7 +108,32 @@ impl Keys {
     }
 
     /// The key or section that was most likely meant by `name`.
-    pub(crate) fn nearest(&self, name: &str) -> Option<String> {
+    pub(crate) fn nearest(&self, name: &str) -> Option<Meant> {
+        let of_another_outbox = self.of_another_outbox(name);
+        of_another_outbox.or_else(|| Some(Meant { key: self.nearest_in_spelling(name)?, note: "" }))
+    }
+
+    /// The key that another outbox calls as the last part of `name`.
+    fn of_another_outbox(&self, name: &str) -> Option<Meant> {
+        let (section, last) = name.rsplit_once('.').unwrap_or(("", name));
+        meant_by(last).find_map(|(key, note)| {
+            let key = match section.strip_prefix("handler") {
+                None => key.to_owned(),
+                Some(handler) => {
+                    let handler = handler.strip_suffix(".retry").unwrap_or(handler);
+                    let setting = match key {
+                        "dispatch.workers" => "concurrency",
+                        "dispatch.handler_timeout" => "timeout",
+                        key => key,
+                    };
+                    format!("handler{}.{setting}", if handler.is_empty() { ".NAME" } else { handler })
+                }
+            };
+            self.kind(&key).is_some().then_some(Meant { key, note })
+        })
+    }
+
+    fn nearest_in_spelling(&self, name: &str) -> Option<String> {
         let last = name.rsplit('.').next().unwrap_or(name);
         let distance = |known: &&str| strsim::damerau_levenshtein(name, known);
         let known = self.names().chain(self.sections()).min_by_key(distance);
@@ -116,6 +142,27 @@ impl Keys {
             .map(str::to_owned)
             .or_else(|| nearest_of_handler(name))
             .or_else(|| self.names().find(|known| known.ends_with(&format!(".{last}"))).map(str::to_owned))
+    }
+}
+
+/// A key that was most likely meant.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Meant {
+    pub(crate) key: String,
+    /// A difference in meaning to the name that was given, if there is one.
+    pub(crate) note: &'static str,
+}
+
+impl Meant {
+    /// Asks if that was meant.
+    pub(crate) fn question(&self) -> String {
+        self.question_for(&self.key)
+    }
+
+    /// As [`question`](Self::question), where the key is written in another form.
+    pub(crate) fn question_for(&self, key: &str) -> String {
+        let note = if self.note.is_empty() { String::new() } else { format!(" {}", self.note) };
+        format!("did you mean `{key}`?{note}")
     }
 }
 

@@ -37,6 +37,7 @@
 mod check;
 mod connect;
 mod error;
+mod foreign;
 mod handlers;
 mod keys;
 mod load;
@@ -48,6 +49,8 @@ mod setup;
 mod value;
 
 pub use error::Error;
+#[doc(hidden)]
+pub use foreign::meant_by;
 pub use load::Loader;
 pub use origin::Origin;
 pub use pillarbox_engine::handlers::Unroutable;

@@ -103,7 +103,7 @@ impl Loader {
     /// `text` is the whole of `path`, from which `table` was read.
     ///
     /// # Errors
-    /// A key that does not exist, or a value that it cannot have, with its line in the file.
+    /// Keys that do not exist, and values that a key cannot have, each with its line in the file.
     pub fn table(mut self, path: &Path, text: &str, table: &DeTable<'_>) -> Result<Self, Error> {
         self.tables.push(Table(read::table(&Keys::known(), path, text, table)?));
         Ok(self)
@@ -112,21 +112,29 @@ impl Loader {
     /// Reads all sources and checks what they say.
     ///
     /// # Errors
-    /// The first thing that is wrong: a file that cannot be read, a key that does not exist, a value that it cannot have,
+    /// All that is wrong: a file that cannot be read, a key that does not exist, a value that it cannot have,
     /// a setting that the mode or the database would ignore.
     pub fn load(self) -> Result<Settings, Error> {
         let keys = Keys::known();
         let by_program = |(key, value): (String, Secret)| set(&keys, key, value.expose());
         let unless_set: Vec<Given> = self.unless_set.into_iter().map(by_program).collect::<Result<_, _>>()?;
         let mut layers = Vec::new();
+        let mut wrong = Vec::new();
         for (path, required) in &self.files {
-            layers.push(file(&keys, path, *required)?);
+            match file(&keys, path, *required) {
+                Ok(given) => layers.push(given),
+                Err(error) => wrong.push(error),
+            }
         }
         layers.extend(self.tables.into_iter().map(|table| table.0));
         if let Some(prefix) = &self.prefix {
             let variables = self.variables.unwrap_or_else(|| std::env::vars_os().collect());
-            layers.push(environment(&keys, prefix, variables)?);
+            match environment(&keys, prefix, variables) {
+                Ok(given) => layers.push(given),
+                Err(error) => wrong.push(error),
+            }
         }
+        Error::if_any(wrong)?;
         layers.push(self.set.into_iter().map(by_program).collect::<Result<_, _>>()?);
         unite(&mut layers)?;
         let settings = merge(layers, &unless_set)?;
@@ -139,8 +147,7 @@ fn set(keys: &Keys, key: String, value: &str) -> Result<Given, Error> {
     if keys.kind(&key).is_some() {
         return Given::from_text(keys, key, value, Origin::Program);
     }
-    let remedy =
-        keys.nearest(&key).map_or_else(|| "do not set it".to_owned(), |known| format!("did you mean `{known}`?"));
+    let remedy = keys.nearest(&key).map_or_else(|| "do not set it".to_owned(), |meant| meant.question());
     Err(Error::Unknown { what: "key", name: key, origin: Some(Origin::Program), remedy })
 }
 

@@ -1,6 +1,8 @@
 //! The settings that a mode would ignore. They are refused: a setting that does nothing is a mistake.
 
-use pillarbox_engine::run::{FailingHead, Mode, applies};
+use std::borrow::Cow;
+
+use pillarbox_engine::run::{self, FailingHead, Mode, applies};
 
 use crate::Settings;
 use crate::keys::of_handler;
@@ -15,9 +17,18 @@ pub(crate) fn why_ignored(settings: &Settings, key: &str) -> Option<String> {
         None => !applies(key, settings.mode),
     };
     if is_ignored {
-        return Some(format!("does not apply to mode {}", settings.mode));
+        let why = run::why_ignored(key, settings.mode).map(|(why, _)| format!(", {why}")).unwrap_or_default();
+        return Some(format!("does not apply to mode {}{why}", settings.mode));
     }
     by_policy(settings, handler, setting).or_else(|| by_failing_head(settings, setting))
+}
+
+/// What to do about a setting that means nothing in a mode.
+pub(crate) fn remedy(key: &str, mode: Mode) -> Cow<'static, str> {
+    match run::why_ignored(key, mode) {
+        Some((_, instead)) => format!("remove it, {instead}").into(),
+        None => "remove it".into(),
+    }
 }
 
 /// Each policy has settings of its own.

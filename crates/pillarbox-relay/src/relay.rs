@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use futures_util::stream::pending;
 use pillarbox_console::{Access, Console};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::store::{Judged, Store, operation};
+use pillarbox_core::store::{Judged, Store, operation, refusal};
 use pillarbox_engine::run::{Drained, StartError};
 use pillarbox_routes::{CheckError, Forwarder};
 use tokio::time::Instant;
@@ -70,10 +70,12 @@ pub enum RelayError {
         error: pillarbox_routes::RouteError,
     },
     /// A source whose database or tables are not as they have to be.
-    #[error("source `{source_name}`: {error}")]
+    #[error("source `{source_name}`: {}", refusal::of_table(&error.to_string(), table))]
     Source {
         /// The name of the source.
         source_name: String,
+        /// Its event table, which a remedy names.
+        table: String,
         /// The problem.
         error: Box<pillarbox_config::Error>,
     },
@@ -113,7 +115,7 @@ pub enum RelayError {
 impl RelayError {
     /// A problem of a source, with its name.
     pub(crate) fn of_source(source: &Source, error: impl Into<pillarbox_config::Error>) -> Self {
-        Self::Source { source_name: source.name.clone(), error: Box::new(error.into()) }
+        Self::Source { source_name: source.name.clone(), table: source.table(), error: Box::new(error.into()) }
     }
 
     /// A broker's complaint, with the name of its section.

@@ -13,13 +13,14 @@ pub(crate) fn environment(
     prefix: &str,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Vec<Given>, Error> {
-    let mut given = Vec::new();
+    let (mut given, mut wrong) = (Vec::new(), Vec::new());
     for (variable, value) in variables {
         let Some(variable) = variable.to_str() else { continue };
         let Some(name) = variable.strip_prefix(prefix).filter(|name| !is_of_others(name)) else { continue };
         let key = name.to_ascii_lowercase().replace("__", ".");
         if keys.kind(&key).is_none() || variable_of(prefix, &key) != variable {
-            return Err(unknown(keys, prefix, variable, &key));
+            wrong.push(unknown(keys, prefix, variable, &key));
+            continue;
         }
         let key = match of_handler(&key) {
             // A handler may have two underscores in its name, and no dot that a variable could spell.
@@ -29,12 +30,17 @@ pub(crate) fn environment(
         let origin = Origin::Variable(variable.to_owned());
         let Some(text) = value.to_str() else {
             let (problem, remedy) = ("is not UTF-8".into(), "write it in UTF-8".into());
-            return Err(Error::Invalid { key: key.into(), origin: Some(origin), problem, remedy });
+            wrong.push(Error::Invalid { key: key.into(), origin: Some(origin), problem, remedy });
+            continue;
         };
         if !text.is_empty() {
-            given.push(Given::from_text(keys, key, text, origin)?);
+            match Given::from_text(keys, key, text, origin) {
+                Ok(one) => given.push(one),
+                Err(error) => wrong.push(error),
+            }
         }
     }
+    Error::if_any(wrong)?;
     Ok(given)
 }
 
@@ -57,8 +63,8 @@ fn variable_of(prefix: &str, key: &str) -> String {
 
 fn unknown(keys: &Keys, prefix: &str, variable: &str, key: &str) -> Error {
     // A single underscore between section and setting is the commonest slip.
-    let remedy = match keys.nearest(key).filter(|nearest| !keys.is_section(nearest)) {
-        Some(nearest) => format!("did you mean `{}`?", variable_of(prefix, &nearest)),
+    let remedy = match keys.nearest(key).filter(|meant| !keys.is_section(&meant.key)) {
+        Some(meant) => meant.question_for(&variable_of(prefix, &meant.key)),
         None => format!("unset it: variables that begin with `{prefix}` are settings of the outbox"),
     };
     Error::Unknown { what: "variable", name: variable.to_owned(), origin: None, remedy }

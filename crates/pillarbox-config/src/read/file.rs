@@ -41,12 +41,15 @@ impl Reader<'_> {
     }
 
     fn all(&self, root: &DeTable<'_>) -> Result<Vec<Given>, Error> {
-        let mut given = Vec::new();
-        self.section("", root, &mut given)?;
+        let (mut given, mut wrong) = (Vec::new(), Vec::new());
+        self.section("", root, &mut given, &mut wrong);
+        // A table has its keys in the order of the alphabet.
+        wrong.sort_by_key(Error::line);
+        Error::if_any(wrong)?;
         Ok(given)
     }
 
-    fn section(&self, section: &str, table: &DeTable<'_>, given: &mut Vec<Given>) -> Result<(), Error> {
+    fn section(&self, section: &str, table: &DeTable<'_>, given: &mut Vec<Given>, wrong: &mut Vec<Error>) {
         for (name, value) in table {
             let key = match section {
                 "" => name.get_ref().to_string(),
@@ -55,13 +58,15 @@ impl Reader<'_> {
             let origin = Origin::File { path: self.path.to_owned(), line: self.line(name.span().start) };
             match (value.get_ref(), self.keys.kind(&key)) {
                 (DeValue::Table(fields), None) if section == "handler" || self.keys.is_section(&key) => {
-                    self.section(&key, fields, given)?;
+                    self.section(&key, fields, given, wrong);
                 }
-                (value, Some(kind)) => given.push(self.setting(key, kind, value, origin)?),
-                (_, None) => return Err(self.unknown(key, origin)),
+                (value, Some(kind)) => match self.setting(key, kind, value, origin) {
+                    Ok(one) => given.push(one),
+                    Err(error) => wrong.push(error),
+                },
+                (_, None) => wrong.push(self.unknown(key, origin)),
             }
         }
-        Ok(())
     }
 
     fn setting(&self, key: String, kind: Kind, value: &DeValue<'_>, origin: Origin) -> Result<Given, Error> {
@@ -101,7 +106,7 @@ impl Reader<'_> {
             format!("it is a section: write `[{name}]`, and its settings below")
         } else {
             match self.keys.nearest(&name) {
-                Some(nearest) => format!("did you mean `{nearest}`?"),
+                Some(meant) => meant.question(),
                 None => "remove it".to_owned(),
             }
         };

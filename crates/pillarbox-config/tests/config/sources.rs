@@ -113,6 +113,43 @@ fn unknown_variables_are_refused_with_the_nearest() {
 }
 
 #[test]
+fn a_name_of_another_outbox_leads_to_ours_and_says_what_differs() {
+    let attempts = "did you mean `retry.max_attempts`? it counts the first call too: retries + 1";
+    for (text, expected) in [
+        ("[retry]\nmax_retries = 3", attempts),
+        ("[retry]\nmaxRetries = 3", attempts),
+        ("max-retries = 3", attempts),
+        ("[polling]\nbatch-size = 3", "unknown key `polling` (outbox.toml, line 1)"),
+        ("[claim]\nbatch_size = 3", "did you mean `claim.batch`?"),
+        ("[handler.mailer.retry]\nmax_retries = 3", "did you mean `handler.mailer.retry.max_attempts`? it counts"),
+    ] {
+        let refused = complaint(text, &[]);
+        assert!(refused.contains(expected), "{text}: {refused}");
+    }
+    let refused = complaint("", &[("PILLARBOX_RETRY__MAX_RETRIES", "3")]);
+    assert!(
+        refused.contains("did you mean `PILLARBOX_RETRY__MAX_ATTEMPTS`? it counts the first call too"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_and_no_more_than_twenty() {
+    let text = "mode = 'ordred'\n[claim]\nbatch = '5'\nbacth = 5\n[retry]\nmax_retries = 3";
+    let refused = complaint(text, &[("PILLARBOX_CLAIM__BACTH", "5")]);
+    let lines: Vec<&str> = refused.lines().collect();
+    assert_eq!(lines.len(), 5, "{refused}");
+    for (line, part) in lines.iter().zip(["line 1", "line 3", "line 4", "line 6", "PILLARBOX_CLAIM__BACTH"]) {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    let ignored = complaint("mode = 'ordered'\n[dispatch]\nworkers = 4\nhot_capacity = 5", &[]);
+    assert!(ignored.contains("line 3") && ignored.contains("line 4"), "{ignored}");
+    let many: String = (0..30).map(|number| format!("key{number} = 1\n")).collect();
+    let refused = complaint(&many, &[]);
+    assert_eq!((refused.lines().count(), refused.lines().last()), (21, Some("and 10 more")));
+}
+
+#[test]
 fn variables_of_others_are_left_alone() {
     let names = [
         "PILLARBOXES",
@@ -276,8 +313,10 @@ fn what_the_mode_would_ignore_is_refused_even_at_its_default() {
     ];
     for (mode, section, line) in table {
         let key = format!("{section}.{}", line.split(' ').next().unwrap_or_default());
-        let expected = format!("setting `{key}` (outbox.toml, line 3) does not apply to mode {mode}; remove it");
-        assert_eq!(complaint(&format!("mode = '{mode}'\n[{section}]\n{line}"), &[]), expected);
+        let refused = complaint(&format!("mode = '{mode}'\n[{section}]\n{line}"), &[]);
+        let (problem, remedy) = refused.split_once("; ").expect("a remedy");
+        let expected = format!("setting `{key}` (outbox.toml, line 3) does not apply to mode {mode}");
+        assert!(problem.starts_with(&expected) && remedy.starts_with("remove it"), "{refused}");
     }
     let text = "mode = 'writer_only'\nenabled = false";
     assert_eq!(
@@ -294,7 +333,11 @@ fn what_was_changed_in_code_is_refused_too_where_it_is_ignored() {
     settings.mode = Mode::Ordered;
     settings.dispatch.workers = 9;
     let error = settings.check().expect_err("refused").to_string();
-    assert_eq!(error, "setting `dispatch.workers` does not apply to mode ordered; remove it");
+    assert_eq!(
+        error,
+        "setting `dispatch.workers` does not apply to mode ordered, which handles one event at a time, in the order of the table; remove it, or \
+         choose mode partitioned, where events of different keys are handled at once and those of a key in order"
+    );
 }
 
 #[test]

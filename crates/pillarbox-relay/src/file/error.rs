@@ -1,7 +1,11 @@
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use pillarbox_config::meant_by;
 use serde::Deserialize;
-use toml::de::ValueDeserializer;
+use serde_path_to_error::Segment;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 /// A configuration file that cannot be used. It quotes no value that may be a secret.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +39,56 @@ pub enum FileError {
         /// The problem.
         error: Box<pillarbox_config::Error>,
     },
+    /// Several things in it are wrong, each in a line of its own.
+    #[error("{}", lines(.0).join("\n"))]
+    Several(Vec<FileError>),
+}
+
+impl FileError {
+    /// The number of mistakes that are shown at once.
+    pub const SHOWN: usize = 20;
+
+    /// The mistakes as text, one for each, up to [`SHOWN`](Self::SHOWN), and a last one that counts those beyond it.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Several(all) => lines(all),
+            one => vec![one.to_string()],
+        }
+    }
+
+    /// Ends with all that is wrong, if anything is, in the order of the file.
+    pub(super) fn if_any(mut wrong: Vec<Self>) -> Result<(), Self> {
+        wrong.sort_by_key(Self::line);
+        let mut seen = BTreeSet::new();
+        wrong.retain(|error| seen.insert(error.to_string()));
+        match wrong.pop() {
+            None => Ok(()),
+            Some(one) if wrong.is_empty() => Err(one),
+            Some(last) => {
+                wrong.push(last);
+                Err(Self::Several(wrong))
+            }
+        }
+    }
+
+    /// The line that it is about; 0 if it is none of the file.
+    fn line(&self) -> usize {
+        match self {
+            Self::Wrong { line, .. } => *line,
+            Self::Source { error, .. } => error.line().unwrap_or_default(),
+            _ => 0,
+        }
+    }
+}
+
+fn lines(wrong: &[FileError]) -> Vec<String> {
+    let mut lines: Vec<String> = wrong.iter().take(FileError::SHOWN).map(ToString::to_string).collect();
+    let more = wrong.len().saturating_sub(FileError::SHOWN);
+    if more > 0 {
+        lines.push(format!("and {more} more"));
+    }
+    lines
 }
 
 /// Makes errors of places in a file.
@@ -57,21 +111,61 @@ impl Places<'_> {
         FileError::Wrong { path: self.path.to_owned(), line, section, problem: problem.into() }
     }
 
-    /// Reads a section that begins at this place.
+    /// Reads a section that begins at this place, and adds all that is wrong with it to `wrong`; `None` if anything is. A key whose value
+    /// cannot be read is left out and the rest read again.
     pub(crate) fn read<T: for<'de> Deserialize<'de>>(
         self,
         at: usize,
         section: &str,
-        value: ValueDeserializer<'_>,
-    ) -> Result<T, FileError> {
-        serde_path_to_error::deserialize(value).map_err(|error| {
-            let key = error.path().to_string();
-            // Of the error only the message is used: its display quotes the line.
-            let error = error.into_inner();
-            let problem = explain(&key, error.message());
-            self.wrong(error.span().map_or(at, |span| span.start), section, problem)
-        })
+        mut table: DeTable<'_>,
+        wrong: &mut Vec<FileError>,
+    ) -> Option<T> {
+        let mut left_out: Vec<String> = Vec::new();
+        loop {
+            let value = ValueDeserializer::from(Spanned::new(at..at, DeValue::Table(table.clone())));
+            let error = match serde_path_to_error::deserialize(value) {
+                Ok(read) => return left_out.is_empty().then_some(read),
+                Err(error) => error,
+            };
+            let (path, error) = (error.path().clone(), error.into_inner());
+            let lacks_what_is_left_out = error
+                .message()
+                .strip_prefix("missing field `")
+                .is_some_and(|name| left_out.iter().any(|key| name.trim_end_matches('`') == key));
+            if !lacks_what_is_left_out {
+                // Of the error only the message is used: its display quotes the line.
+                let problem = explain(&path.to_string(), error.message());
+                let place = error.span().map(|span| span.start).filter(|place| *place > 0).unwrap_or(at);
+                wrong.push(self.wrong(place, section, problem));
+            }
+            match leave_out(&mut table, &mut path.iter()) {
+                Some(key) => left_out.push(key),
+                None => return None,
+            }
+        }
     }
+}
+
+/// Takes the value that a path leads to out of a table, or the list that it is in; `None` if there is none.
+fn leave_out<'p>(table: &mut DeTable<'_>, path: &mut impl Iterator<Item = &'p Segment>) -> Option<String> {
+    let Some(Segment::Map { key }) = path.next() else { return None };
+    if let Some(DeValue::Table(inner)) = table.get_mut(&**key).map(Spanned::get_mut)
+        && let Some(left_out) = leave_out(inner, path)
+    {
+        return Some(left_out);
+    }
+    table.remove(&**key).map(|_| key.clone())
+}
+
+/// The place of a key of a table, such as `tls.ca_file`, or of the closest section around it; `None` if it has none.
+pub(super) fn place_of(table: &DeTable<'_>, key: &str) -> Option<usize> {
+    let (first, rest) = key.split_once('.').map_or((key, None), |(first, rest)| (first, Some(rest)));
+    let (name, value) = table.iter().find(|(name, _)| &**name.get_ref() == first)?;
+    let inner = match (value.get_ref(), rest) {
+        (DeValue::Table(inner), Some(rest)) => place_of(inner, rest),
+        _ => None,
+    };
+    Some(inner.unwrap_or(name.span().start))
 }
 
 /// Restates a deserializer's message about the value of a key in words of the file. A value of the wrong type is never shown,
@@ -99,7 +193,24 @@ fn meant(message: &str) -> String {
         let distance = |known: &&str| strsim::damerau_levenshtein(name, known);
         known.min_by_key(distance).filter(|known| distance(known) <= 1 + known.len() / 5)
     };
-    nearest().map_or_else(|| message.to_owned(), |known| format!("{message}; did you mean `{known}`?"))
+    match of_another_outbox(message) {
+        Some(question) => format!("{message}; {question}"),
+        None => nearest().map_or_else(|| message.to_owned(), |known| format!("{message}; did you mean `{known}`?")),
+    }
+}
+
+/// A question for the key that another outbox calls like the one that does not exist here.
+fn of_another_outbox(message: &str) -> Option<String> {
+    let (name, known) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
+    meant_by(name).find_map(|(key, note)| {
+        let note = if note.is_empty() { String::new() } else { format!(" {note}") };
+        let last = key.rsplit('.').next().unwrap_or(key);
+        if known.contains(&format!("`{last}`")) {
+            return Some(format!("did you mean `{last}`?{note}"));
+        }
+        let is_of_source = !key.starts_with("route.") && !key.starts_with("publisher.");
+        is_of_source.then(|| format!("did you mean `{key}` of a [[source]]?{note}"))
+    })
 }
 
 /// The expected kind and the found kind of a value of the wrong type.
@@ -173,6 +284,17 @@ mod tests {
             ),
             ("nose", "unknown field `nose`, expected `url`", "unknown field `nose`, expected `url`"),
             (".", "missing field `url`", "missing field `url`"),
+            (
+                "topic",
+                "unknown field `topic`, expected one of `to`, `key`",
+                "unknown field `topic`, expected one of `to`, `key`; did you mean `to`?",
+            ),
+            (
+                "max_retries",
+                "unknown field `max_retries`, expected one of `to`, `rate`",
+                "unknown field `max_retries`, expected one of `to`, `rate`; did you mean `retry.max_attempts` of a [[source]]? it counts the first \
+                 call too: retries + 1",
+            ),
         ] {
             assert_eq!(explain(key, message), expected);
         }

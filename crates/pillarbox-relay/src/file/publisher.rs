@@ -6,11 +6,10 @@ use std::sync::Arc;
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::Publisher;
 use serde::Deserialize;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue, ValueDeserializer};
+use toml::de::{DeTable, DeValue};
 
 use super::FileError;
-use super::error::Places;
+use super::error::{Places, place_of};
 use super::given::Given;
 
 /// A broker of the file.
@@ -18,8 +17,6 @@ use super::given::Given;
 pub(crate) struct PublisherSection {
     pub(crate) name: String,
     pub(crate) publisher: Arc<dyn Publisher>,
-    /// The place of its section, in bytes from the beginning of the file.
-    pub(super) at: usize,
     /// What the section says.
     pub(super) given: Vec<Given>,
     made_of: MadeOf,
@@ -70,32 +67,37 @@ type Table<'i> = DeTable<'i>;
 
 type Made = (Arc<dyn Publisher>, Box<dyn Options>);
 
-/// Reads section `[publisher.NAME]`, and makes the publisher. Nothing is connected to.
+/// Reads section `[publisher.NAME]`, and makes the publisher. Nothing is connected to. What is wrong is added to `wrong`; `None` if anything is.
 pub(super) fn publisher(
     places: Places<'_>,
     name: &str,
     at: usize,
     mut table: Table<'_>,
-) -> Result<PublisherSection, FileError> {
+    wrong: &mut Vec<FileError>,
+) -> Option<PublisherSection> {
     let section = format!("[publisher.{name}]");
     let given = Given::all(places, &table);
+    let at_kind = place_of(&table, "kind").unwrap_or(at);
     let kind = match table.remove("kind").map(|kind| kind.into_inner()) {
         Some(DeValue::String(kind)) => kind.into_owned(),
         Some(_) => {
-            return Err(places.wrong(at, &section, "`kind` is no text; name the kind of broker, such as \"nats\""));
+            let problem = "`kind` is no text; name the kind of broker, such as \"nats\"";
+            wrong.push(places.wrong(at_kind, &section, problem));
+            return None;
         }
         None => {
             let problem = format!("`kind` is missing; write one of {}", KINDS.join(", "));
-            return Err(places.wrong(at, &section, problem));
+            wrong.push(places.wrong(at, &section, problem));
+            return None;
         }
     };
     let authorities = match table.get("ca_file").map(|file| file.get_ref()) {
         Some(DeValue::String(file)) => std::fs::read(&**file).ok(),
         _ => None,
     };
-    let reading = Reading { places, section: &section, at, table };
+    let reading = Reading { places, section: &section, at, at_kind, table, wrong };
     let (publisher, options) = reading.make(&kind)?;
-    Ok(PublisherSection { name: name.to_owned(), publisher, at, given, made_of: MadeOf { options, authorities } })
+    Some(PublisherSection { name: name.to_owned(), publisher, given, made_of: MadeOf { options, authorities } })
 }
 
 /// A publisher of a kind at a URL, all else as it is by default. Nothing is connected to.
@@ -107,18 +109,23 @@ pub fn publisher_at(kind: &str, url: &str) -> Result<Arc<dyn Publisher>, FileErr
     let text = format!("kind = \"{kind}\"\nurl = \"{quoted}\"\n");
     let places = Places { path: Path::new("command line"), text: "" };
     let table = DeTable::parse(&text).map_err(|error| places.wrong(0, "", error.message()))?.into_inner();
-    Ok(publisher(places, kind, 0, table)?.publisher)
+    let mut wrong = Vec::new();
+    let made = publisher(places, kind, 0, table, &mut wrong);
+    FileError::if_any(wrong)?;
+    made.map(|section| section.publisher).ok_or_else(|| places.wrong(0, "", "it makes no publisher"))
 }
 
 struct Reading<'a, 'i> {
     places: Places<'a>,
     section: &'a str,
     at: usize,
+    at_kind: usize,
     table: Table<'i>,
+    wrong: &'a mut Vec<FileError>,
 }
 
 impl Reading<'_, '_> {
-    fn make(self, kind: &str) -> Result<Made, FileError> {
+    fn make(self, kind: &str) -> Option<Made> {
         let problem = match kind {
             #[cfg(feature = "kafka")]
             "kafka" => return self.with(pillarbox_kafka::KafkaPublisher::new),
@@ -144,24 +151,25 @@ impl Reading<'_, '_> {
             }
             _ => format!("`kind` is \"{kind}\", which does not exist; write one of {}", KINDS.join(", ")),
         };
-        Err(self.places.wrong(self.at, self.section, problem))
+        self.wrong.push(self.places.wrong(self.at_kind, self.section, problem));
+        None
     }
 
     /// Reads the options, and makes the publisher of them.
     #[allow(dead_code, reason = "unused in a build without any publisher")]
-    fn with<O, P>(self, new: impl FnOnce(O) -> Result<P, ConfigError>) -> Result<Made, FileError>
+    fn with<O, P>(self, new: impl FnOnce(O) -> Result<P, ConfigError>) -> Option<Made>
     where
         O: for<'de> Deserialize<'de> + Clone + PartialEq + Send + Sync + 'static,
         P: Publisher,
     {
-        let Self { places, section, at, table } = self;
-        let value = ValueDeserializer::from(Spanned::new(at..at, DeValue::Table(table)));
-        let options: O = places.read(at, section, value)?;
+        let Self { places, section, at, at_kind: _, table, wrong } = self;
+        let options: O = places.read(at, section, table.clone(), wrong)?;
         match new(options.clone()) {
-            Ok(publisher) => Ok((Arc::new(publisher), Box::new(options))),
+            Ok(publisher) => Some((Arc::new(publisher), Box::new(options))),
             Err(error) => {
                 let problem = format!("`{}` {}; {}", error.field(), error.problem(), error.remedy());
-                Err(places.wrong(at, section, problem))
+                wrong.push(places.wrong(place_of(&table, error.field()).unwrap_or(at), section, problem));
+                None
             }
         }
     }

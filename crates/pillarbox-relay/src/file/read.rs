@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,18 +8,17 @@ use pillarbox_console::Accounts;
 use pillarbox_core::clock::{Clock as _, SystemClock, Timestamp};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::publisher::Publisher;
-use pillarbox_core::store::{Store, operation};
+use pillarbox_core::store::{Store, TableName, operation, refusal};
 use pillarbox_engine::run::StartError;
 use pillarbox_routes::{CheckError, Route, RouteError, Routes};
-use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, ValueDeserializer};
+use toml::de::{DeTable, DeValue};
 
-use super::error::Places;
+use super::error::{Places, place_of};
 use super::given::Given;
 use super::on_disk::{digest, read_text};
 use super::publisher::publisher;
-use super::{ConsoleError, ConsoleSettings, FileError, PublisherSection, RouteSection, ServerSettings};
+use super::{ConsoleError, FileError, PublisherSection, RouteSection, ServerSettings};
 
 /// A configuration file, read and checked as far as it can be without asking anybody.
 #[derive(Debug)]
@@ -92,6 +91,14 @@ impl Source {
         })
     }
 
+    /// The name of the event table.
+    pub(crate) fn table(&self) -> String {
+        let store = &self.settings.store;
+        let name = TableName::parse(&store.table)
+            .and_then(|name| name.prefixed(store.table_prefix.as_deref().unwrap_or_default()));
+        name.map_or_else(|_| store.table.clone(), |name| name.to_string())
+    }
+
     /// Opens the database, which has to be there: SQLite would create a file of any name.
     pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, pillarbox_config::Error> {
         // Where it may not be looked for, opening it says so.
@@ -100,8 +107,9 @@ impl Source {
             // It may still be made: the file need not be wrong.
             let problem = format!(
                 "`{}` does not exist; check `store.url`, which is relative to where the relay was started, or create the \
-                 outbox with `pillarbox migrate`",
-                file.display()
+                 outbox with `{}`",
+                file.display(),
+                refusal::migrate(Some(&file.display().to_string()), &self.table())
             );
             let error = StoreError::new(StoreErrorKind::Unavailable, operation::CONNECT, problem);
             return Err(StartError::Store(error).into());
@@ -126,10 +134,10 @@ impl RelayFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// The first thing that is wrong with it, with its line.
+    /// All that is wrong with it, each with its line.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let text = read_text(path)?;
-        Reader { places: Places { path, text: &text } }.read()
+        Reader::new(Places { path, text: &text }).read()
     }
 
     /// The name of the publisher that a complaint is about.
@@ -219,69 +227,94 @@ struct Reach {
 
 struct Reader<'a> {
     places: Places<'a>,
+    /// All that is wrong so far.
+    wrong: Vec<FileError>,
+    sources: Vec<Declared>,
+    publishers: Vec<Declared>,
+    /// True if a section has no name that can be read, so that a name which is missing may be that one's.
+    has_nameless: bool,
+}
+
+/// A source or publisher that the file has, whether it can be used or not.
+struct Declared {
+    name: String,
+    at: usize,
+}
+
+/// The places of a route and of its keys, in bytes from the beginning of the file.
+struct RoutePlace {
+    at: usize,
+    keys: Vec<(String, usize)>,
+}
+
+impl RoutePlace {
+    /// The place of a key, or of the route if it has none such.
+    fn of(&self, key: &str) -> usize {
+        let key = key.split('.').next().unwrap_or(key);
+        self.keys.iter().find(|(name, _)| name == key).map_or(self.at, |(_, at)| *at)
+    }
 }
 
 type Item<'i> = Spanned<DeValue<'i>>;
 
-impl Reader<'_> {
-    fn read(&self) -> Result<RelayFile, FileError> {
+impl<'a> Reader<'a> {
+    fn new(places: Places<'a>) -> Self {
+        Self { places, wrong: Vec::new(), sources: Vec::new(), publishers: Vec::new(), has_nameless: false }
+    }
+
+    fn read(mut self) -> Result<RelayFile, FileError> {
         let places = self.places;
         let root = DeTable::parse(places.text)
             .map_err(|error| places.wrong(error.span().map_or(0, |span| span.start), "", error.message()))?;
         let (mut server, mut sources, mut publishers) = (ServerSettings::default(), Vec::new(), Vec::new());
-        let (mut given, mut routes) = (Vec::new(), Vec::<(usize, RouteSection)>::new());
+        let (mut given, mut accounts) = (Vec::new(), None);
+        let (mut routes, mut places_of_routes) = (Vec::new(), Vec::new());
+        let mut route_sections = 0;
         for (name, item) in root.into_inner() {
             let at = name.span().start;
             match &**name.get_ref() {
                 "relay" => {
-                    if let DeValue::Table(table) = item.get_ref() {
-                        given = Given::all(places, table);
+                    let Some(table) = self.table("[relay]", at, item) else { continue };
+                    given = Given::all(places, &table);
+                    let keys = ["batch", "console"].map(|key| place_of(&table, key).unwrap_or(at));
+                    if let Some(read) = places.read(at, "[relay]", table, &mut self.wrong) {
+                        server = read;
+                        accounts = self.check_server(&server, keys);
                     }
-                    server = self.section("[relay]", at, item)?;
                 }
                 "source" => {
-                    for item in self.list("source", at, item)? {
-                        sources.push(Arc::new(self.source(item)?));
+                    for item in self.list("source", at, item) {
+                        sources.extend(self.source(item).map(Arc::new));
                     }
                 }
                 "publisher" => {
-                    for (name, item) in self.table("[publisher.NAME]", at, item)? {
-                        let at = name.span().start;
-                        let table = self.table(&format!("[publisher.{}]", name.get_ref()), at, item)?;
-                        publishers.push(publisher(places, name.get_ref(), at, table)?);
+                    for (name, item) in self.table("[publisher.NAME]", at, item).into_iter().flatten() {
+                        let (at, name) = (name.span().start, name.into_inner());
+                        self.publishers.push(Declared { name: name.to_string(), at });
+                        if let Some(table) = self.table(&format!("[publisher.{name}]"), at, item) {
+                            publishers.extend(publisher(places, &name, at, table, &mut self.wrong));
+                        }
                     }
                 }
                 "route" => {
-                    for item in self.list("route", at, item)? {
+                    for item in self.list("route", at, item) {
+                        route_sections += 1;
                         let at = item.span().start;
-                        let section = format!("[[route]] number {}", routes.len() + 1);
-                        routes.push((at, self.section(&section, at, item)?));
+                        let section = format!("[[route]] number {route_sections}");
+                        let Some(table) = self.table("[[route]]", at, item) else { continue };
+                        let keys = table.iter().map(|(key, _)| (key.get_ref().to_string(), key.span().start)).collect();
+                        if let Some(route) = places.read::<RouteSection>(at, &section, table, &mut self.wrong) {
+                            routes.push(route);
+                            places_of_routes.push(RoutePlace { at, keys });
+                        }
                     }
                 }
-                other => {
-                    let meant = ["relay", "source", "publisher", "route"]
-                        .into_iter()
-                        .find(|known| strsim::damerau_levenshtein(other, known) <= 2)
-                        .map(|known| format!(" did you mean `{known}`?"));
-                    let meant = meant.unwrap_or_default();
-                    let problem = format!(
-                        "unknown section `{other}`;{meant} there are [relay], [[source]], [publisher.NAME] and [[route]]"
-                    );
-                    return Err(places.wrong(at, "", problem));
-                }
+                other => self.unknown(other, at),
             }
         }
-        if !(1..=10_000).contains(&server.batch) {
-            let problem = format!("`batch` is {}; set a number from 1 to 10000", server.batch);
-            return Err(places.wrong(0, "[relay]", problem));
-        }
-        let accounts = match &server.console {
-            Some(console) => self.accounts(console)?,
-            None => None,
-        };
-        self.agree(&sources, &publishers, &routes)?;
-        let places_of_routes: Vec<(String, usize)> =
-            routes.iter().map(|(at, route)| (route.name.clone(), *at)).collect();
+        let all_are_read = routes.len() == route_sections;
+        self.agree(&routes, &places_of_routes, all_are_read);
+        FileError::if_any(std::mem::take(&mut self.wrong))?;
         let file = RelayFile {
             path: places.path.to_owned(),
             digest: digest(places.text),
@@ -291,83 +324,133 @@ impl Reader<'_> {
             given,
             sources,
             publishers,
-            routes: routes.into_iter().map(|(_, route)| route).collect(),
+            routes,
         };
-        self.reached(&file, &places_of_routes)?;
-        for source in &file.sources {
-            // Nothing is made, whose metrics would be those of routes at work.
-            let checked: Result<_, RouteError> = file.routes_of(&source.name).check();
-            checked.map_err(|error| {
-                let at = places_of_routes.iter().find(|(name, _)| error.to_string().contains(&format!("`{name}`")));
-                places.wrong(at.map_or(0, |(_, at)| *at), &format!("source `{}`", source.name), error.to_string())
-            })?;
-        }
+        self.reached(&file, &places_of_routes);
+        self.check_routes(&file, &places_of_routes);
+        FileError::if_any(self.wrong)?;
         Ok(file)
     }
 
-    /// The accounts of a console that may be served.
-    fn accounts(&self, console: &ConsoleSettings) -> Result<Option<Accounts>, FileError> {
+    /// Adds something that is wrong at a place.
+    fn refuse(&mut self, at: usize, section: &str, problem: impl Into<String>) {
+        self.wrong.push(self.places.wrong(at, section, problem));
+    }
+
+    fn unknown(&mut self, name: &str, at: usize) {
+        let meant = ["relay", "source", "publisher", "route"]
+            .into_iter()
+            .find(|known| strsim::damerau_levenshtein(name, known) <= 2)
+            .map(|known| format!(" did you mean `{known}`?"));
+        // What it holds may be what others miss.
+        self.has_nameless = true;
+        let meant = meant.unwrap_or_default();
+        let problem =
+            format!("unknown section `{name}`;{meant} there are [relay], [[source]], [publisher.NAME] and [[route]]");
+        self.refuse(at, "", problem);
+    }
+
+    /// Checks section `[relay]`, whose keys `batch` and `console` are at these places, and returns the accounts of a console that may be served.
+    fn check_server(&mut self, server: &ServerSettings, [at_batch, at_console]: [usize; 2]) -> Option<Accounts> {
+        if !(1..=10_000).contains(&server.batch) {
+            let problem = format!("`batch` is {}; set a number from 1 to 10000", server.batch);
+            self.refuse(at_batch, "[relay]", problem);
+        }
+        let console = server.console.as_ref()?;
         let accounts = console.accounts().map_err(ConsoleError::from);
         let served = accounts.and_then(|accounts| console.access_by(accounts.clone()).map(|_| accounts));
-        served.map_err(|error| self.places.wrong(0, "[relay.console]", error.to_string()))
+        served.unwrap_or_else(|error| {
+            self.refuse(at_console, "[relay.console]", error.to_string());
+            None
+        })
     }
 
-    fn section<T: for<'de> Deserialize<'de>>(&self, section: &str, at: usize, item: Item<'_>) -> Result<T, FileError> {
-        self.places.read(at, section, ValueDeserializer::from(item))
-    }
-
-    fn table<'i>(&self, section: &str, at: usize, item: Item<'i>) -> Result<DeTable<'i>, FileError> {
+    fn table<'i>(&mut self, section: &str, at: usize, item: Item<'i>) -> Option<DeTable<'i>> {
         match item.into_inner() {
-            DeValue::Table(table) => Ok(table),
-            _ => Err(self.places.wrong(at, "", format!("is no section; write `{section}`"))),
+            DeValue::Table(table) => Some(table),
+            _ => {
+                self.has_nameless = true;
+                self.refuse(at, "", format!("is no section; write `{section}`"));
+                None
+            }
         }
     }
 
-    fn list<'i>(&self, name: &str, at: usize, item: Item<'i>) -> Result<Vec<Item<'i>>, FileError> {
+    fn list<'i>(&mut self, name: &str, at: usize, item: Item<'i>) -> Vec<Item<'i>> {
         match item.into_inner() {
-            DeValue::Array(items) => Ok(items.into_iter().collect()),
-            _ => Err(self.places.wrong(at, "", format!("`{name}` is no list; write `[[{name}]]`, once for each"))),
+            DeValue::Array(items) => items.into_iter().collect(),
+            _ => {
+                self.has_nameless = true;
+                self.refuse(at, "", format!("`{name}` is no list; write `[[{name}]]`, once for each"));
+                Vec::new()
+            }
         }
     }
 
-    fn source(&self, item: Item<'_>) -> Result<Source, FileError> {
+    fn source(&mut self, item: Item<'_>) -> Option<Source> {
         let (at, places) = (item.span().start, self.places);
         let mut table = self.table("[[source]]", at, item)?;
+        let at_name = place_of(&table, "name").unwrap_or(at);
         let name = match table.remove("name").map(Spanned::into_inner) {
             Some(DeValue::String(name)) if is_name(&name) => name.into_owned(),
-            Some(_) => {
-                return Err(places.wrong(
-                    at,
-                    "[[source]]",
-                    "`name` is not made of letters, digits, `-` and `_`; rename it",
-                ));
+            given => {
+                self.has_nameless = true;
+                let problem = match given {
+                    Some(_) => "`name` is not made of letters, digits, `-` and `_`; rename it",
+                    None => "`name` is missing; give it one, such as \"shop\"",
+                };
+                self.refuse(at_name, "[[source]]", problem);
+                return None;
             }
-            None => return Err(places.wrong(at, "[[source]]", "`name` is missing; give it one, such as \"shop\"")),
         };
+        self.sources.push(Declared { name: name.clone(), at: at_name });
+        let section = format!("source `{name}`");
         let load = || {
             let loader = Loader::new().table(places.path, places.text, &table)?.environment_of(variables(&name));
             DEFAULTS.into_iter().fold(loader, |loader, (key, value)| loader.unless_set(key, value)).load()
         };
-        let settings =
-            load().map_err(|error| FileError::Source { source_name: name.clone(), error: Box::new(error) })?;
+        let settings = match load() {
+            Ok(settings) => settings,
+            Err(error) => {
+                let wrong = error.each().into_iter().map(|error| match error {
+                    // What is not given has no line of its own.
+                    pillarbox_config::Error::Invalid { origin: None, .. } => {
+                        places.wrong(at, &section, error.to_string())
+                    }
+                    error => FileError::Source { source_name: name.clone(), error: Box::new(error) },
+                });
+                self.wrong.extend(wrong);
+                return None;
+            }
+        };
         if settings.mode == pillarbox_config::Mode::WriterOnly || !settings.enabled {
+            let key = if settings.enabled { "mode" } else { "enabled" };
             let problem =
                 "delivers nothing: it is switched off, or in mode `writer_only`; remove it, or let it deliver";
-            return Err(places.wrong(at, &format!("source `{name}`"), problem));
+            self.refuse(place_of(&table, key).unwrap_or(at), &section, problem);
+            return None;
         }
         if let Some(handler) = settings.handler.keys().next() {
             let problem = format!(
                 "has settings of a handler, `handler.{handler}`; a relay has routes: set `concurrency` and `rate` there"
             );
-            return Err(places.wrong(at, &format!("source `{name}`"), problem));
+            self.refuse(place_of(&table, &format!("handler.{handler}")).unwrap_or(at), &section, problem);
+            return None;
         }
-        let url = settings.database_url().ok();
+        let url = match settings.database_url() {
+            Err(error @ pillarbox_config::Error::Invalid { origin: None, .. }) => {
+                self.refuse(at, &section, error.to_string());
+                return None;
+            }
+            // What a file holds may come later.
+            read => read.ok(),
+        };
         let certificates = url.as_ref().map(certificates).unwrap_or_default();
-        Ok(Source { name, settings, url, certificates })
+        Some(Source { name, settings, url, certificates })
     }
 
     /// Checks that each route has something left for it, in one source at least.
-    fn reached(&self, file: &RelayFile, routes: &[(String, usize)]) -> Result<(), FileError> {
+    fn reached(&mut self, file: &RelayFile, places: &[RoutePlace]) {
         let mut hidden: BTreeMap<usize, Option<Vec<usize>>> = BTreeMap::new();
         for reach in file.sources.iter().flat_map(|source| file.reach(&source.name)) {
             let found = hidden.entry(reach.number).or_insert_with(|| Some(reach.hidden_by.clone()));
@@ -375,67 +458,92 @@ impl Reader<'_> {
                 *found = None;
             }
         }
-        let first = hidden.into_iter().find_map(|(number, by)| Some((routes.get(number)?, by?)));
-        let Some(((name, at), by)) = first else { return Ok(()) };
-        let by: Vec<String> =
-            by.into_iter().filter_map(|number| Some(format!("route `{}`", routes.get(number)?.0))).collect();
-        let problem = format!(
-            "it gets no event: {} before it takes all that it asks for; move it up, or narrow that one",
-            by.join(" or ")
-        );
-        Err(self.places.wrong(*at, &format!("route `{name}`"), problem))
+        let name = |number: usize| file.routes.get(number).map(|route| format!("route `{}`", route.name));
+        for (number, by) in hidden {
+            let (Some(section), Some(place), Some(by)) = (name(number), places.get(number), by) else { continue };
+            let by: Vec<String> = by.into_iter().filter_map(name).collect();
+            let problem = format!(
+                "it gets no event: {} before it takes all that it asks for; move it up, or narrow that one",
+                by.join(" or ")
+            );
+            self.refuse(place.at, &section, problem);
+        }
+    }
+
+    /// Checks each route of each source, and that the routes of a source can be together.
+    fn check_routes(&mut self, file: &RelayFile, places: &[RoutePlace]) {
+        for source in &file.sources {
+            let section = format!("source `{}`", source.name);
+            // Nothing is made, whose metrics would be those of routes at work.
+            let alone = file.reach(&source.name).into_iter().filter(|reach| reach.hidden_by.is_empty());
+            let wrong: Vec<(usize, RouteError)> = alone
+                .filter_map(|reach| Some((reach.number, Routes::new().route(reach.route).check().err()?)))
+                .collect();
+            let together = if wrong.is_empty() { file.routes_of(&source.name).check().err() } else { None };
+            for (number, error) in wrong {
+                // A route of several sources is as wrong in each.
+                let earlier = file.sources.iter().take_while(|other| other.name != source.name);
+                let is_known = |route: &RouteSection| earlier.clone().any(|other| route.is_for(&other.name));
+                if !file.routes.get(number).is_some_and(is_known) {
+                    let at = places.get(number).map_or(0, |place| place.of(error.field()));
+                    self.refuse(at, &section, error.to_string());
+                }
+            }
+            if let Some(error) = together {
+                let named = |route: &RouteSection| error.to_string().contains(&format!("`{}`", route.name));
+                let place = file.routes.iter().rposition(named).and_then(|number| places.get(number));
+                self.refuse(place.map_or(0, |place| place.of(error.field())), &section, error.to_string());
+            }
+        }
     }
 
     /// Checks that the sources, publishers and routes agree, so that each name stands for something that is there.
-    fn agree(
-        &self,
-        sources: &[Arc<Source>],
-        publishers: &[PublisherSection],
-        routes: &[(usize, RouteSection)],
-    ) -> Result<(), FileError> {
-        let places = self.places;
-        if sources.is_empty() {
-            return Err(places.wrong(0, "", "there is no [[source]]; name a database to deliver from"));
-        }
-        let mut names = BTreeSet::new();
-        if let Some(twice) = sources.iter().find(|source| !names.insert(&*source.name)) {
-            return Err(places.wrong(0, "", format!("two sources are named `{}`; rename one", twice.name)));
+    fn agree(&mut self, routes: &[RouteSection], places: &[RoutePlace], all_are_read: bool) {
+        if self.sources.is_empty() && !self.has_nameless {
+            self.refuse(0, "", "there is no [[source]]; name a database to deliver from");
         }
         let mut prefixes: BTreeMap<String, &str> = BTreeMap::new();
-        for source in sources {
-            if let Some(other) = prefixes.insert(variables(&source.name), &source.name) {
-                let (name, prefix) = (&source.name, variables(&source.name));
-                let problem =
-                    format!("the variables of sources `{other}` and `{name}` all begin with `{prefix}`; rename one");
-                return Err(places.wrong(0, "", problem));
-            }
+        let mut wrong = Vec::new();
+        for Declared { name, at } in &self.sources {
+            let problem = match prefixes.insert(variables(name), name) {
+                Some(other) if other == name => format!("two sources are named `{name}`; rename one"),
+                Some(other) => {
+                    let prefix = variables(name);
+                    format!("the variables of sources `{other}` and `{name}` all begin with `{prefix}`; rename one")
+                }
+                None => continue,
+            };
+            wrong.push(self.places.wrong(*at, "", problem));
         }
-        for (at, route) in routes {
+        for (route, place) in routes.iter().zip(places) {
             let section = format!("route `{}`", route.name);
-            if let Some(contradiction) = route.contradiction() {
-                return Err(places.wrong(*at, &section, contradiction));
+            let mut refuse = |key: &str, problem: String| {
+                wrong.push(self.places.wrong(place.of(key), &section, problem));
+            };
+            if let Some((key, contradiction)) = route.contradiction() {
+                refuse(key.unwrap_or_default(), contradiction.to_owned());
             }
-            let publisher = route.publisher.as_ref();
-            if let Some(name) = publisher.filter(|name| !publishers.iter().any(|publisher| publisher.name == **name)) {
-                let problem = format!("there is no [publisher.{name}]; add it, or correct the name");
-                return Err(places.wrong(*at, &section, problem));
+            let is_there = |all: &[Declared], name: &str| self.has_nameless || all.iter().any(|one| one.name == *name);
+            if let Some(name) = route.publisher.as_ref().filter(|name| !is_there(&self.publishers, name)) {
+                refuse("publisher", format!("there is no [publisher.{name}]; add it, or correct the name"));
             }
-            if let Some(name) = route.sources.iter().find(|name| !sources.iter().any(|source| source.name == **name)) {
-                let problem = format!("there is no source named `{name}`; correct the name");
-                return Err(places.wrong(*at, &section, problem));
+            for name in route.sources.iter().filter(|name| !is_there(&self.sources, name)) {
+                refuse("sources", format!("there is no source named `{name}`; correct the name"));
             }
         }
-        let used = |name: &str| routes.iter().any(|(_, route)| route.publisher.as_deref() == Some(name));
-        if let Some(unused) = publishers.iter().find(|publisher| !used(&publisher.name)) {
-            let section = format!("[publisher.{}]", unused.name);
-            let problem = "no route uses it; name it in a [[route]], or take it out";
-            return Err(places.wrong(unused.at, &section, problem));
+        if all_are_read && !self.has_nameless {
+            let used = |name: &str| routes.iter().any(|route| route.publisher.as_deref() == Some(name));
+            for Declared { name, at } in self.publishers.iter().filter(|publisher| !used(&publisher.name)) {
+                let problem = "no route uses it; name it in a [[route]], or take it out";
+                wrong.push(self.places.wrong(*at, &format!("[publisher.{name}]"), problem));
+            }
+            let takes = |source: &Declared| routes.iter().any(|route| route.is_for(&source.name));
+            for Declared { name, at } in self.sources.iter().filter(|source| !takes(source)) {
+                let problem = format!("there is no [[route]] for source `{name}`; add one");
+                wrong.push(self.places.wrong(*at, "", problem));
+            }
         }
-        let takes = |source: &Source| routes.iter().any(|(_, route)| route.is_for(&source.name));
-        if let Some(idle) = sources.iter().find(|source| !takes(source)) {
-            return Err(places.wrong(0, "", format!("there is no [[route]] for source `{}`; add one", idle.name)));
-        }
-        Ok(())
+        self.wrong.extend(wrong);
     }
 }
 

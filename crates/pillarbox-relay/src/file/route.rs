@@ -72,8 +72,8 @@ where
 }
 
 impl RouteSection {
-    /// The contradiction in its settings, if there is one.
-    pub(crate) fn contradiction(&self) -> Option<&'static str> {
+    /// The contradiction in its settings, if there is one, and the key that it is about; none if that is missing.
+    pub(crate) fn contradiction(&self) -> Option<(Option<&'static str>, &'static str)> {
         if self.drop {
             let sends = self.publisher.is_some()
                 || self.to.is_some()
@@ -85,19 +85,23 @@ impl RouteSection {
                 || self.concurrency.is_some()
                 || self.rate.is_some()
                 || self.breaker.is_some();
-            return sends.then_some("it drops what it takes, and says how to send it; leave out one or the other");
+            let problem = "it drops what it takes, and says how to send it; leave out one or the other";
+            return sends.then_some((Some("drop"), problem));
         }
         if self.types.iter().any(|pattern| pattern.as_str().is_empty()) {
-            return Some("`types` holds an empty text, which no event has for its type; write `*` for all");
+            let problem = "`types` holds an empty text, which no event has for its type; write `*` for all";
+            return Some((Some("types"), problem));
         }
         if self.source.is_some() && self.format.unwrap_or_default() == Format::Raw {
-            return Some(
-                "`source` is that of CloudEvents, and the format is raw; leave it out, or choose such a `format`",
-            );
+            let problem =
+                "`source` is that of CloudEvents, and the format is raw; leave it out, or choose such a `format`";
+            return Some((Some("source"), problem));
         }
         match (&self.publisher, &self.to) {
-            (None, _) => Some("`publisher` is missing; name a [publisher.NAME], or write `drop = true`"),
-            (_, None) => Some("`to` is missing; say where the events go, such as `to = \"orders.{event_type}\"`"),
+            (None, _) => Some((None, "`publisher` is missing; name a [publisher.NAME], or write `drop = true`")),
+            (_, None) => {
+                Some((None, "`to` is missing; say where the events go, such as `to = \"orders.{event_type}\"`"))
+            }
             _ => None,
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pillarbox_core::clock::{Random as _, SystemRandom};
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::publisher::PublishError;
-use pillarbox_core::store::Store;
+use pillarbox_core::store::{Store, refusal};
 use pillarbox_doctor::Doctor;
 use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::{Drained, Outbox, StartError, start_unless};
@@ -165,7 +165,7 @@ impl Deliverer {
                 Ok(started) => return Ok(started),
                 Err(error) => error,
             };
-            let problem = error.to_string();
+            let problem = refusal::of_table(&error.to_string(), &self.source.table());
             let error = RelayError::of_source(&self.source, error);
             if may_end && (must_be_there || error.is_in_the_file()) {
                 return Err(error);

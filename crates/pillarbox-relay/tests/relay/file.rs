@@ -91,6 +91,73 @@ fn what_cannot_work_is_refused() {
     }
 }
 
+/// What somebody who wrote the file in one go has to mend, with one run.
+#[test]
+fn all_mistakes_of_a_file_are_told_in_its_order() {
+    let error = refused(
+        "raet = 5\ntypes = \"order.*\"\n[route.breaker]\npose = \"1s\"\n\
+         [[route]]\nname = \"to\"\npublisher = \"nobody\"\nto = \"x\"\nsources = [\"shp\"]\n\
+         [[source]]\nname = \"stock\"\nstore.url = \"sqlite://stock.db\"\nclaim.bacth = 1\n[source.retry]\nmax_retries = 3\n\
+         [relay]\nbatch = 0\nlisden = 1\n[relai]\n",
+    );
+    let lines: Vec<&str> = error.lines().collect();
+    for (line, expected) in lines.iter().zip([
+        "line 7: [[route]] number 1: unknown field `raet`",
+        "line 8: [[route]] number 1: `types`: expected a list",
+        "line 10: [[route]] number 1: `breaker`: unknown field `pose`",
+        "unknown key `claim.bacth`",
+        "did you mean `retry.max_attempts`? it counts the first call too: retries + 1",
+        "line 24: [relay]: unknown field `lisden`",
+        "line 25: unknown section `relai`",
+    ]) {
+        assert!(line.contains(expected), "{expected}\n{error}");
+    }
+    assert_eq!(lines.len(), 7, "{error}");
+    let error = refused("[[route]]\nname = \"to\"\npublisher = \"nobody\"\nto = \"x\"\nsources = [\"shp\"]\n");
+    let lines: Vec<&str> = error.lines().collect();
+    assert_eq!(lines.len(), 2, "{error}");
+    assert!(lines[0].contains("line 9: route `to`: there is no [publisher.nobody]"), "{error}");
+    assert!(lines[1].contains("line 11: route `to`: there is no source named `shp`"), "{error}");
+}
+
+#[test]
+fn many_mistakes_are_bounded() {
+    let rest: String = (0..30).map(|number| format!("key{number} = 1\n")).collect();
+    let error = read(&rest).expect_err("it is wrong");
+    assert_eq!(error.lines().len(), FileError::SHOWN + 1);
+    assert_eq!(error.to_string().lines().last(), Some("and 10 more"));
+}
+
+/// What is wrong with a value is told with the line of its key, whatever finds it.
+#[test]
+fn a_mistake_is_told_with_the_line_of_its_key() {
+    let route = |rest: &str| format!("[[route]]\nname = \"to\"\n{rest}");
+    for (rest, expected) in [
+        ("[relay]\nunrouted = \"drop\"\nbatch = 0\n".to_owned(), "line 9: [relay]: `batch` is 0"),
+        (
+            "[relay]\nbatch = 9\n[relay.console]\nlisten = \"0.0.0.0:9465\"\n".to_owned(),
+            "line 9: [relay.console]: the console would be open",
+        ),
+        (SOURCE.to_owned(), "line 8: two sources are named `shop`; rename one"),
+        (SOURCE.replace("shop", "SHOP"), "line 8: the variables of sources `shop` and `SHOP` all begin"),
+        (SOURCE.replace("shop", "a b"), "line 8: [[source]]: `name` is not made of letters"),
+        (
+            SOURCE.replace("\"shop\"", "\"other\"") + "enabled = false\n",
+            "line 10: source `other`: delivers nothing: it is switched off",
+        ),
+        ("[[source]]\nname = \"other\"\n".to_owned(), "line 7: source `other`: setting `store.url` is missing"),
+        (route("sources = [\"shop\"]\ndrop = true\nto = \"x\"\n"), "line 10: route `to`: it drops what it takes"),
+        (
+            route("drop = true\ntypes = [\"\"]\n").replace("drop = true", "to = \"x\""),
+            "line 10: route `to`: `types` holds",
+        ),
+        ("[publisher.p]\nurl = \"x\"\nkind = \"nuts\"\n".to_owned(), "line 9: [publisher.p]: `kind` is \"nuts\""),
+    ] {
+        let error = refused(&rest);
+        assert!(error.contains(expected), "{expected}\n{error}");
+    }
+}
+
 #[test]
 fn a_route_that_is_hidden_in_one_source_only_is_for_the_others() {
     let rest = "sources = [\"shop\"]\n[[source]]\nname = \"billing\"\nstore.url = \"sqlite://billing.db\"\n\
