@@ -1,8 +1,9 @@
 use std::process::ExitCode;
 
-use pillarbox::error::{StoreError, StoreErrorKind};
+use pillarbox::error::{StartError, StoreError};
 use pillarbox_program::failure::{Failure as Common, sentence};
 use pillarbox_program::report::{counted, plain};
+use pillarbox_relay::RelayError;
 
 use crate::args::Target;
 
@@ -18,9 +19,14 @@ pub(crate) enum Failure {
     Declined,
     #[error("--store names no file: `{file}` does not exist; check the path, or create the outbox with `{migrate}`")]
     NoFile { file: String, migrate: String },
-    /// Tables that are missing or of another version, with the remedy for this outbox.
+    /// Neither a database nor a file that names some. `purposes` says what each of the two is for, with a command.
+    #[error(
+        "--store and --config are missing; pass {purposes}; the variable PILLARBOX_STORE may name the database in the place of --store"
+    )]
+    NoSource { purposes: &'static str },
+    /// An error whose remedy is a command on this outbox, such as tables that are missing or of another version.
     #[error("{0}")]
-    Schema(String),
+    Remedied(String),
     #[error("{}", no_event(.0))]
     NoEvent(String),
     #[error("{}", no_row(*.0))]
@@ -69,7 +75,7 @@ pub(crate) enum Failure {
     )]
     NotInTime,
     #[error(transparent)]
-    Relay(#[from] pillarbox_relay::RelayError),
+    Relay(#[from] RelayError),
     /// The console may not be served as the options say.
     #[error(transparent)]
     Console(pillarbox_relay::ConsoleError),
@@ -96,11 +102,30 @@ impl Failure {
     /// The error of a check of an outbox's tables. The stores name the command that repairs them; here it has its
     /// options too.
     pub(crate) fn of_check(error: StoreError, target: &Target) -> Self {
-        if error.kind() != StoreErrorKind::Schema {
-            return error.into();
+        let said = sentence(&error);
+        let text = target.in_commands(&said);
+        // Of another kind, it may be a temporary one.
+        if text == said { error.into() } else { Self::Remedied(text) }
+    }
+
+    /// The same error with the options of this outbox in the commands that it names.
+    pub(crate) fn on(self, target: &Target) -> Self {
+        match self {
+            Self::Common(Common::Store(error) | Common::Start(StartError::Store(error))) => {
+                Self::of_check(error, target)
+            }
+            Self::NotForHandler { .. } => Self::Remedied(target.in_commands(&self.to_string())),
+            Self::Partly { done, rows, failure } => Self::Partly { done, rows, failure: Box::new(failure.on(target)) },
+            other => other,
         }
-        let migrate = target.command(&["migrate"]);
-        Self::Schema(sentence(&error).replace("`pillarbox migrate`", &format!("`{migrate}`")))
+    }
+
+    /// The error in sentences, one for each thing that is wrong.
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        match self {
+            Self::Relay(RelayError::File(error)) => error.lines(),
+            failure => vec![sentence(failure)],
+        }
     }
 
     /// The same error of a change that has `rows` behind it. `noun` and `participle` say what they are and what was done to them: "row",
@@ -126,7 +151,7 @@ impl Failure {
         match self {
             Self::Common(common) => common.exit_code(),
             Self::Partly { failure, .. } => failure.exit_code(),
-            Self::Console(_) => ExitCode::from(2),
+            Self::Console(_) | Self::NoSource { .. } => ExitCode::from(2),
             Self::Relay(error) if error.is_in_the_file() => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }

@@ -90,7 +90,9 @@ async fn main() -> ExitCode {
         traces.shut_down().await;
     }
     outcome.unwrap_or_else(|failure| {
-        report::note(&format!("error: {}", sentence(&failure)));
+        for sentence in failure.sentences() {
+            report::note(&format!("error: {sentence}"));
+        }
         failure.exit_code()
     })
 }

@@ -25,7 +25,7 @@ pub(crate) async fn on<T>(
     work: impl AsyncFnOnce(&dyn Store) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let store = existing(target).await?;
-    let worked = work(&*store).await;
+    let worked = work(&*store).await.map_err(|failure| failure.on(target));
     store.close().await;
     worked
 }

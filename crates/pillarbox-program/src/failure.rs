@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use pillarbox::backend::store::refusal;
 use pillarbox::error::{BoxError, ConfigError, StartError, StoreError, StoreErrorKind};
 
 use crate::address::UnknownAddress;
@@ -121,7 +120,7 @@ pub fn sentence(error: &(dyn Error + 'static)) -> String {
         current = cause;
     }
     // A user of the program does not call the library.
-    text.replace('\n', " ").replace(refusal::MIGRATE, "run `pillarbox migrate`")
+    text.replace('\n', " ").replace("run `store.migrate()` or `pillarbox migrate", "run `pillarbox migrate")
 }
 
 fn is_of_store(error: &(dyn Error + 'static)) -> bool {

@@ -2,7 +2,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::ArgPredicate;
 use pillarbox_doctor::Thresholds;
 
 use super::Target;
@@ -10,7 +9,7 @@ use crate::duration;
 
 #[derive(Debug, Args)]
 #[command(mut_arg("store", |store| {
-    store.required(false).required_unless_present("config").default_value_if("config", ArgPredicate::IsPresent, "")
+    store.required(false).default_value("").hide_default_value(true)
 }))]
 #[command(after_help = "Examples:
   pillarbox doctor --store postgres://app@db/shop

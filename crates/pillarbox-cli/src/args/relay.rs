@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::builder::ArgPredicate;
 use clap::{Args, ValueEnum};
 
 use super::{FailingKeyArg, Target};
@@ -13,7 +12,7 @@ use pillarbox_program::arguments::ModeArg;
 
 #[derive(Debug, Args)]
 #[command(mut_arg("store", |store| {
-    store.required(false).required_unless_present("config").default_value_if("config", ArgPredicate::IsPresent, "")
+    store.required(false).default_value("").hide_default_value(true)
 }))]
 #[command(after_help = "Examples:
   pillarbox relay --config relay.toml --check

@@ -37,6 +37,17 @@ impl Target {
         }
         command
     }
+
+    /// A text whose commands in backquotes work on this outbox, as they can be pasted. Those with a file of a relay stay as they are.
+    pub(crate) fn in_commands(&self, text: &str) -> String {
+        let options = self.command(&[]);
+        let options = options.strip_prefix("pillarbox").unwrap_or_default();
+        let parts = text.split('`').enumerate().map(|(number, part)| {
+            let is_command = number % 2 == 1 && part.starts_with("pillarbox ") && !part.contains(" --config");
+            if is_command { format!("{part}{options}") } else { part.to_owned() }
+        });
+        parts.collect::<Vec<_>>().join("`")
+    }
 }
 
 fn holds_a_password(url: &str) -> bool {
@@ -71,6 +82,14 @@ mod tests {
             format!("pillarbox dead show d1 --store '{url}' --table billing.events")
         );
         assert_eq!(command("a b.db", "outbox_event", &["$(rm x)'"]), r"pillarbox '$(rm x)'\''' --store 'a b.db'");
+    }
+
+    #[test]
+    fn commands_in_a_text_can_be_pasted() {
+        let target = Target { store: "shop.db".to_owned(), table: "events".to_owned(), json: false };
+        let text = "`pillarbox dead list` shows why; see `docs`, or `pillarbox relay --config FILE --check`.";
+        let expected = "`pillarbox dead list --store shop.db --table events` shows why; see `docs`, or `pillarbox relay --config FILE --check`.";
+        assert_eq!(target.in_commands(text), expected);
     }
 
     #[test]

@@ -18,10 +18,15 @@ use crate::args::DoctorArgs;
 use crate::failure::Failure;
 use crate::store;
 
+/// What to pass if nothing says what to examine.
+const PURPOSES: &str = "one of them: a database, as in `pillarbox doctor --store postgres://app@db/shop`, or the file of a relay, as in \
+                        `pillarbox doctor --config relay.toml`";
+
 /// Examines what the command line names. Exit code 1 if something was found.
 pub(crate) async fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let mut doctor = match &args.config {
         Some(file) => Box::pin(of_file(file, args)).await?,
+        None if args.target.store.is_empty() => return Err(Failure::NoSource { purposes: PURPOSES }),
         None => Box::pin(of_store(args)).await?,
     };
     doctor = doctor.thresholds(args.limits.thresholds()).statement_limit(args.statement_timeout);
@@ -69,8 +74,22 @@ async fn of_file(file: &Path, args: &DoctorArgs) -> Result<Doctor, Failure> {
     Ok(doctor_of_unusable(file, &problem.to_string()))
 }
 
+/// Examines once. Remedies get the options of this outbox; those of a file have several.
+async fn examined(doctor: &Doctor, args: &DoctorArgs) -> Report {
+    let mut found = doctor.run().await;
+    for finding in found.findings.iter_mut().filter(|_| args.config.is_none()) {
+        finding.remedy = args.target.in_commands(&finding.remedy).into();
+        if let Some(command) = &mut finding.command
+            && command.starts_with("pillarbox migrate")
+        {
+            *command = args.target.command(&["migrate"]);
+        }
+    }
+    found
+}
+
 async fn once(doctor: &Doctor, args: &DoctorArgs) -> Result<bool, Failure> {
-    let found = doctor.run().await;
+    let found = examined(doctor, args).await;
     report::print_either(args.target.json, &found, || text::whole(&found, args.verbose))?;
     Ok(found.healthy)
 }
@@ -81,7 +100,7 @@ async fn watch(doctor: &Doctor, args: &DoctorArgs, interval: Duration) -> Result
     let (mut watched, mut last) = (text::Watched::default(), None::<Report>);
     loop {
         let found = tokio::select! {
-            found = doctor.run() => found,
+            found = examined(doctor, args) => found,
             () = signals.next() => break,
         };
         if args.target.json {

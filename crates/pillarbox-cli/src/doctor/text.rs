@@ -42,7 +42,7 @@ fn finding(finding: &Finding) -> String {
     let Finding { code, severity, subject, cause, evidence, remedy, command, more } = finding;
     let mut lines = vec![
         format!("{:<8}  {code}  {}", severity.name().to_uppercase(), plain(subject)),
-        format!("  evidence  {}", plain(evidence)),
+        format!("  evidence  {}", evidence.lines().map(plain).collect::<Vec<_>>().join("\n            ")),
         format!("  cause     {cause}"),
         format!("  remedy    {remedy}"),
     ];
@@ -132,7 +132,7 @@ mod tests {
             subject: "shop".to_owned(),
             cause: "A cause.",
             evidence: "three\u{1b}[2J".to_owned(),
-            remedy: "A remedy.",
+            remedy: "A remedy.".into(),
             command: Some("VACUUM;".to_owned()),
             more: format!("docs/doctor.md#{code}"),
         };

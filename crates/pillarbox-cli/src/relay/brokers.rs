@@ -33,7 +33,14 @@ pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failu
         let remedy = "leave it out; databases are named in the file";
         return Err(ConfigError::new("--store", "does not apply beside --config", remedy).into());
     }
-    let read = RelayFile::read(file).map_err(RelayError::from)?;
+    let read = match RelayFile::read(file) {
+        Err(error) if args.check && args.target.json => {
+            let checked = Checked { ok: false, problems: error.lines(), unchecked: Vec::new() };
+            report::print(&serde_json::to_string(&checked)?)?;
+            return Ok(ExitCode::from(2));
+        }
+        read => read.map_err(RelayError::from)?,
+    };
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in read.unclaimed_variables(names) {
         report::note(&format!(

@@ -24,10 +24,15 @@ use std::process::ExitCode;
 use crate::args::RelayArgs;
 use crate::failure::Failure;
 
+/// What to pass if nothing says what to deliver from.
+const PURPOSES: &str = "one of them: a file for brokers, as in `pillarbox relay --config relay.toml`, or a database for lines of JSON on stdout, as in \
+                        `pillarbox relay --store postgres://app@db/shop`";
+
 /// Delivers until it is stopped.
 pub(crate) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
     match &args.config {
         Some(file) => Box::pin(brokers::run(file, &args)).await,
+        None if args.target.store.is_empty() => Err(Failure::NoSource { purposes: PURPOSES }),
         None => run::run(args).await,
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pillarbox::error::{ConfigError, StartError, StoreError};
 use pillarbox::handle::{Events, on_type};
-use pillarbox::run::{Config, Drained, NodeName, applies, start_unless};
+use pillarbox::run::{Config, Drained, NodeName, applies, start_unless, why_ignored};
 use pillarbox::{Delivery, Outbox, Store};
 use pillarbox_relay::{Endpoint, Report, Reports, SourceReport};
 use serde::Serialize;
@@ -53,7 +53,7 @@ pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
             () = sleep(args.deadline), if args.once => late = true,
         }
     };
-    let started = start(&args, config, &json_lines, stop).await?;
+    let started = start(&args, config, &json_lines, stop).await.map_err(|failure| failure.on(&args.target))?;
     let Some(started) = started else { return if late { Err(Failure::NotInTime) } else { Ok(exit_code(!args.once)) } };
     let (store, outbox) = running.get_or_init(|| started).clone();
     let mut draining = pin!(drain(&outbox, args.once.then(|| args.deadline.saturating_sub(began.elapsed()))));
@@ -177,7 +177,12 @@ fn config(args: &RelayArgs) -> Result<Config, Failure> {
             return Ok(());
         }
         let problem = format!("does not apply to mode {}", args.mode.name());
-        Err(ConfigError::new(option, problem, "leave it out, or choose another mode"))
+        Err(match why_ignored(key, args.mode.into()) {
+            Some((why, instead)) => {
+                ConfigError::new(option, format!("{problem}, {why}"), format!("leave it out, {instead}"))
+            }
+            None => ConfigError::new(option, problem, "leave it out, or choose another mode"),
+        })
     };
     check("--workers", args.workers.is_some_and(|workers| workers > 1), "dispatch.workers")?;
     check("--failing-key", args.failing_key.is_some(), "retry.failing_key")?;

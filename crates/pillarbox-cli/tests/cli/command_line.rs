@@ -147,6 +147,75 @@ fn a_database_without_an_outbox_is_named_with_the_remedy() {
 }
 
 #[test]
+fn what_a_relay_or_a_doctor_lacks_is_named_with_a_command() {
+    for (command, others) in [("relay", ["--limit", "3"]), ("doctor", ["--watch", "30s"])] {
+        for args in [&[command][..], &[&[command][..], &others].concat()] {
+            let ended = run(args);
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args:?}: {ended:?}");
+            assert_eq!(ended.stderr.lines().count(), 1, "one sentence: {ended:?}");
+            for part in ["--config relay.toml`", "--store postgres://app@db/shop`", "PILLARBOX_STORE"] {
+                assert!(ended.stderr.contains(part), "{part}: {ended:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_remedy_of_a_doctor_can_be_pasted() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("empty.db");
+    std::fs::write(&file, "").unwrap();
+    let store = file.to_str().unwrap();
+    let ended = run(&["doctor", "--store", store, "--table", "billing_event", "--json"]);
+    let found = ended.json();
+    let schema = found["findings"].as_array().unwrap().iter().find(|found| found["code"] == "schema-version");
+    let expected = format!("pillarbox migrate --store {store} --table billing_event");
+    assert_eq!(schema.unwrap()["command"], expected, "{found}");
+    assert!(schema.unwrap()["remedy"].as_str().unwrap().contains(&format!("Run `{expected}`")), "{found}");
+    let config = folder.path().join("relay.toml");
+    let text = format!(
+        "[[source]]\nname = \"shop\"\nstore.url = \"sqlite://{store}\"\nstore.table = \"billing_event\"\n[[route]]\nname = \"all\"\ndrop = true\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    let config = config.to_str().unwrap();
+    let found = run(&["doctor", "--config", config, "--json"]).json();
+    assert!(found.to_string().contains(&format!("\"command\":\"{expected}\"")), "{found}");
+    let ended = run(&["relay", "--config", config, "--check"]);
+    assert!(ended.stdout.contains("`pillarbox migrate --table billing_event`"), "{ended:?}");
+    std::fs::remove_file(&file).unwrap();
+    let ended = run(&["relay", "--config", config, "--check"]);
+    assert!(ended.stdout.contains(&format!("`{expected}`")), "{ended:?}");
+}
+
+/// Each mistake stands in a line of its own, and in the list of the JSON.
+#[test]
+fn all_mistakes_of_a_file_are_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("relay.toml");
+    std::fs::write(
+        &config,
+        "[[source]]\nname = \"shop\"\nstore.ulr = \"x.db\"\n[[route]]\nname = \"all\"\ndrp = true\n",
+    )
+    .unwrap();
+    let config = config.to_str().unwrap();
+    for args in [&["relay", "--config", config][..], &["relay", "--config", config, "--check"]] {
+        let ended = run(args);
+        assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.lines().count()), (Some(2), "", 2), "{ended:?}");
+        assert!(
+            ended.stderr.lines().all(|line| line.starts_with("error: ") && line.contains("relay.toml, line "))
+                || ended.stderr.contains("line 3)"),
+            "{ended:?}"
+        );
+    }
+    let ended = run(&["relay", "--config", config, "--check", "--json"]);
+    let checked = ended.json();
+    assert_eq!(
+        (ended.code, &checked["ok"], checked["problems"].as_array().unwrap().len()),
+        (Some(2), &false.into(), 2)
+    );
+}
+
+#[test]
 fn a_level_of_the_log_that_is_none_is_a_usage_error() {
     let (_folder, store) = crate::support::sqlite();
     let status = |level: &str| -> Ended {
