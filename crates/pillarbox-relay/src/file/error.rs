@@ -135,6 +135,9 @@ impl Places<'_> {
             if !lacks_what_is_left_out {
                 // Of the error only the message is used: its display quotes the line.
                 let problem = explain(&path.to_string(), error.message());
+                // Under its right name it would not be missing.
+                let meant = problem.split_once("did you mean `").and_then(|(_, meant)| meant.split_once('`'));
+                left_out.extend(meant.map(|(meant, _)| meant.to_owned()));
                 let place = error.span().map(|span| span.start).filter(|place| *place > 0).unwrap_or(at);
                 wrong.push(self.wrong(place, section, problem));
             }
@@ -193,6 +196,9 @@ fn meant(message: &str) -> String {
         let distance = |known: &&str| strsim::damerau_levenshtein(name, known);
         known.min_by_key(distance).filter(|known| distance(known) <= 1 + known.len() / 5)
     };
+    if let Some(name) = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
+        return format!("`{name}` is missing; set it");
+    }
     match of_another_outbox(message) {
         Some(question) => format!("{message}; {question}"),
         None => nearest().map_or_else(|| message.to_owned(), |known| format!("{message}; did you mean `{known}`?")),
@@ -283,7 +289,7 @@ mod tests {
                 "unknown field `ulr`, expected one of `kind`, `url`; did you mean `url`?",
             ),
             ("nose", "unknown field `nose`, expected `url`", "unknown field `nose`, expected `url`"),
-            (".", "missing field `url`", "missing field `url`"),
+            (".", "missing field `url`", "`url` is missing; set it"),
             (
                 "topic",
                 "unknown field `topic`, expected one of `to`, `key`",

@@ -121,6 +121,14 @@ fn all_mistakes_of_a_file_are_told_in_its_order() {
 }
 
 #[test]
+fn a_key_under_a_wrong_name_is_not_missing_as_well() {
+    let error = refused("[[route]]\nnaem = \"to\"\ndrop = true\n");
+    assert!(error.ends_with("did you mean `name`?") && error.lines().count() == 1, "{error}");
+    let error = refused("[[route]]\ndrop = true\n");
+    assert!(error.contains("line 7: [[route]] number 2: `name` is missing; set it"), "{error}");
+}
+
+#[test]
 fn many_mistakes_are_bounded() {
     let rest: String = (0..30).map(|number| format!("key{number} = 1\n")).collect();
     let error = read(&rest).expect_err("it is wrong");
