@@ -1,5 +1,7 @@
 //! A broker that ends the connection over one message, as brokers do over what they do not like: it loses nothing but this one.
 
+#![allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
