@@ -80,19 +80,19 @@ impl OperatorPauses {
     }
 
     /// True if no call of this type for this handler may begin.
-    pub(crate) fn hold(&self, event_type: &str, handler: Option<&str>) -> bool {
-        !self.is_empty() && self.known.lock().hold(event_type, handler)
+    pub(crate) fn is_paused(&self, event_type: &str, handler: Option<&str>) -> bool {
+        !self.is_empty() && self.known.lock().is_paused(event_type, handler)
     }
 
     /// True if no call with this row may begin.
-    pub(crate) fn hold_row(&self, row: &Row) -> bool {
-        self.hold(row.event.event_type(), row.handler.as_deref())
+    pub(crate) fn is_row_paused(&self, row: &Row) -> bool {
+        self.is_paused(row.event.event_type(), row.handler.as_deref())
     }
 
     /// Waits until a call with this row may begin.
     pub(crate) async fn resumed(&self, row: &Row) {
         let mut changed = self.changed.subscribe();
-        while self.hold_row(row) {
+        while self.is_row_paused(row) {
             // The sender is this one's own.
             if changed.changed().await.is_err() {
                 return;
@@ -124,7 +124,7 @@ impl OperatorPauses {
 }
 
 impl Known {
-    fn hold(&self, event_type: &str, handler: Option<&str>) -> bool {
+    fn is_paused(&self, event_type: &str, handler: Option<&str>) -> bool {
         self.types.contains(event_type) || handler.is_some_and(|handler| self.handlers.contains(handler))
     }
 }
@@ -175,7 +175,7 @@ mod tests {
         for (event_type, handler, is_paused) in
             [("a", None, true), ("a", Some("x"), true), ("b", Some("h"), true), ("b", None, false), ("h", None, false)]
         {
-            assert_eq!(pauses.hold(event_type, handler), is_paused, "{event_type} for {handler:?}");
+            assert_eq!(pauses.is_paused(event_type, handler), is_paused, "{event_type} for {handler:?}");
         }
     }
 

@@ -1,8 +1,8 @@
 //! From the table to the queue: when to poll, where to begin, how much to take.
 
 mod fetch_size;
-mod intervention_watch;
 mod listener;
+mod operator_changes;
 mod ordered_poller;
 mod passed_over;
 mod poller;
@@ -14,8 +14,8 @@ mod sweep;
 use std::time::Duration;
 
 use fetch_size::FetchSize;
-pub(crate) use intervention_watch::{InterventionWatch, Operators};
 pub(crate) use listener::listen;
+pub(crate) use operator_changes::{OperatorChanges, OperatorChangesLoop};
 pub(crate) use ordered_poller::{OrderedPoller, ReadState};
 pub(crate) use passed_over::PassedOver;
 pub(crate) use poller::Poller;

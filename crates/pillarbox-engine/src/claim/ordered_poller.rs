@@ -36,7 +36,7 @@ const MIN_CONCLUSIVE_ROWS: usize = 3;
 ///     │ or settled     │                                           │
 /// ```
 ///
-/// A fetch begins at the mark. The mark moves up only to where the table is [complete](super::SafePoint): a row that appears below it
+/// A fetch begins at the mark. The mark moves up only to the [safe point](super::SafePoint): a row that appears below the mark
 /// could belong before one that is read above. It moves down whenever there may be something below: an event that others
 /// waited behind has ended, partitions came, operators have replayed or discarded events, which a fetch tells. What was read
 /// above the mark in such a moment is not taken. And now and then the mark goes to the bottom, since rows can be changed by
@@ -226,9 +226,9 @@ impl OrderedPoller {
         self.queue.reread_from(seq);
     }
 
-    /// True if operators have intervened: rows may have become due below those that are read above the mark. Then all has to be
-    /// read from the bottom.
-    fn has_to_start_over(&mut self, interventions: i64) -> bool {
+    /// Begins at the bottom if operators have intervened, and says if they have: rows may have become due below those that are read above
+    /// the mark.
+    fn restart_if_intervened(&mut self, interventions: i64) -> bool {
         let changed = std::mem::replace(&mut self.state.interventions, interventions) != interventions
             && !plants::is("interventions_ignored");
         if changed {
@@ -239,7 +239,7 @@ impl OrderedPoller {
     }
 
     /// Begins at the bottom if the database may be in an older state than what is known of it here, and says if it may.
-    fn has_lost_its_place(&mut self) -> bool {
+    fn restart_if_history_changed(&mut self) -> bool {
         let changed = self.cursor.history_changed();
         if changed {
             self.start_over();

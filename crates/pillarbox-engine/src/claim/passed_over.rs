@@ -43,7 +43,7 @@ impl PassedOver {
     }
 
     /// All events of this type are of this class, of which some are passed over.
-    pub(crate) fn has_type(&mut self, class: Class, event_type: &str) {
+    pub(crate) fn note_type(&mut self, class: Class, event_type: &str) {
         if self.types.len() < MAX_TYPES && !self.types.contains_key(event_type) {
             self.types.insert(event_type.into(), class);
         }
@@ -56,7 +56,7 @@ impl PassedOver {
 
     /// Of the rows `read`, each with whether it has a due time, those in `left` were left in the table for their class. At most `room` of
     /// them are remembered, the lowest: the next fetch would meet them first.
-    pub(crate) fn has_read_rows(&mut self, read: &[(i64, bool)], left: &BTreeMap<Class, Vec<i64>>, mut room: usize) {
+    pub(crate) fn note_read_rows(&mut self, read: &[(i64, bool)], left: &BTreeMap<Class, Vec<i64>>, mut room: usize) {
         if self.rows.is_empty() && left.is_empty() {
             return;
         }
@@ -119,7 +119,7 @@ impl PassedOver {
         self.rows.retain(|_, left| left.class != class);
     }
 
-    /// Rows above `seq` were given back to the table. A class is read from there again, or later rows of their keys would come first; and
+    /// Rows above `seq` were left in the table again. A class is read from there again, or later rows of their keys would come first; and
     /// so is what was left, since its keys may wait for nothing any more.
     pub(super) fn reread_from(&mut self, seq: i64) {
         self.from.values_mut().for_each(|from| *from = seq.min(*from));
@@ -158,10 +158,10 @@ mod tests {
     fn rows_that_were_left_are_left_out_until_their_class_is_read() {
         let mut passed = PassedOver::default();
         let left = BTreeMap::from([(SILENT, vec![2, 5]), (OTHER, vec![3])]);
-        passed.has_read_rows(&[(2, true), (3, false), (4, false), (5, false)], &left, 100);
+        passed.note_read_rows(&[(2, true), (3, false), (4, false), (5, false)], &left, 100);
         assert_eq!(left_out(&passed, 0), [2, 3, 5], "4 found a place");
         assert_eq!(left_out(&passed, 3), [2, 5], "a due row is found wherever a fetch begins");
-        passed.has_read_rows(&[(5, false)], &BTreeMap::new(), 100);
+        passed.note_read_rows(&[(5, false)], &BTreeMap::new(), 100);
         assert_eq!(left_out(&passed, 0), [2, 3], "5 has found a place since");
         passed.forget_rows_up_to(3);
         assert_eq!(left_out(&passed, 0), [2]);
@@ -170,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn rows_above_what_was_given_back_are_read_again() {
+    fn rows_above_what_was_left_in_the_table_again_are_read_again() {
         let mut passed = PassedOver::default();
-        passed.has_read_rows(&[(2, false), (5, false)], &BTreeMap::from([(SILENT, vec![2, 5])]), 100);
+        passed.note_read_rows(&[(2, false), (5, false)], &BTreeMap::from([(SILENT, vec![2, 5])]), 100);
         passed.reread_from(3);
         assert_eq!(left_out(&passed, 0), [2]);
     }
@@ -197,7 +197,7 @@ mod tests {
     fn no_more_rows_are_remembered_than_there_is_room_for() {
         let mut passed = PassedOver::default();
         let read: Vec<(i64, bool)> = (1..=10).map(|seq| (seq, false)).collect();
-        passed.has_read_rows(&read, &BTreeMap::from([(SILENT, (1..=10).collect())]), 3);
+        passed.note_read_rows(&read, &BTreeMap::from([(SILENT, (1..=10).collect())]), 3);
         assert_eq!(left_out(&passed, 0), [1, 2, 3]);
         assert_eq!(passed.rows_remembered(), 3);
     }

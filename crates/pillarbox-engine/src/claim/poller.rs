@@ -17,6 +17,7 @@ use super::{MAX_WAIT_FOR_ROOM, ReadCursor, SLOW_FETCH, promote_due};
 use crate::observe::Counters;
 use crate::operator_pauses::LeftOut;
 use crate::queue::{Class, FetchGuard, InFlight, Limits, Pushed, ReadyQueue};
+use crate::tenure::Suspects;
 
 /// The longest time that a claim under way is waited for at the end.
 const LAST_CLAIM_TIMEOUT: Duration = Duration::from_secs(1);
@@ -39,9 +40,7 @@ pub(crate) struct Poller {
     /// The number of interventions by operators that the last fetch has seen, where all events are delivered in the order of the table.
     pub(crate) interventions: i64,
     /// Rows still to be read that the owner before may have died of.
-    pub(crate) suspects: usize,
-    /// The highest `seq` at the beginning of the term: what has been written since, the owner before cannot have had.
-    pub(crate) suspects_up_to: i64,
+    pub(crate) suspects: Suspects,
     /// The channel for the verdicts on rows that make no event.
     pub(crate) verdicts: mpsc::Sender<Verdict>,
     pub(crate) stop: CancellationToken,
@@ -53,15 +52,15 @@ impl Poller {
     /// Runs until it is told to stop.
     pub(crate) async fn run(mut self) {
         self.poll().await;
-        self.give_back_not_admitted().await;
+        self.release_not_admitted().await;
     }
 
     async fn poll(&mut self) {
         let stop = self.stop.clone();
         // A term begins with a poll: whatever the owner before left behind is due now.
-        if self.suspects > 0 {
+        if self.suspects.left > 0 {
             let Some(highest) = stop.run_until_cancelled(written(&*self.cursor.store)).await else { return };
-            self.suspects_up_to = highest;
+            self.suspects.up_to = highest;
         }
         let mut sweep = if self.is_in_order() { Sweep::in_order() } else { Sweep::new() };
         sweep.begin(None, true, Instant::now());
@@ -73,8 +72,7 @@ impl Poller {
             let left_out = self.left_out(paused.types);
             let is_anew = std::mem::replace(&mut self.invalidations, invalidations) != invalidations;
             if paused.resumed || is_anew {
-                sweep.start_over(Instant::now());
-                self.passed.start_over();
+                self.start_over(&mut sweep);
             }
             let (began, size) = (Instant::now(), self.cursor.size(job.room()));
             let reading_ends = self.reading_ends();
@@ -100,7 +98,7 @@ impl Poller {
     }
 
     /// Waits until a read that is under way has to be dropped: once this is told to stop, since a fetch holds nothing in the database. A
-    /// claim does, so its answer is waited for: what it takes is known then, and is given back when the term ends. Otherwise those rows would
+    /// claim does, so its answer is waited for: what it takes is known then, and is released when the term ends. Otherwise those rows would
     /// stay with a node that is gone until another one looks for such.
     fn reading_ends(&self) -> impl Future<Output = ()> + use<> {
         let (stop, abandon, tenure) = (self.stop.clone(), self.abandon.clone(), self.cursor.tenure.clone());
@@ -191,12 +189,11 @@ impl Poller {
         left_out: LeftOut,
         began: Instant,
     ) -> Result<bool, StoreError> {
-        self.find_place(sweep);
-        let (in_flight, complete) = (Arc::clone(&self.in_flight), self.cursor.complete());
+        self.restart_if_history_changed(sweep);
+        let (in_flight, safe_seq) = (Arc::clone(&self.in_flight), self.cursor.safe_seq());
         let fetching = in_flight.begin_fetch();
         if left_out.version != in_flight.pauses().version() {
-            sweep.start_over(Instant::now());
-            self.passed.start_over();
+            self.start_over(sweep);
             return Ok(true);
         }
         let fetch = self.aim(sweep, job, &fetching, size, left_out);
@@ -205,20 +202,18 @@ impl Poller {
             drop(fetching);
             return std::future::pending().await;
         };
-        let has_missed = self.has_missed_an_intervention(interventions);
-        if self.find_place(sweep) || has_missed || fetching.is_called_off() {
+        let has_intervened = self.restart_if_intervened(sweep, interventions);
+        if self.restart_if_history_changed(sweep) || has_intervened || fetching.is_called_off() {
             // What it brought may have changed since. Rows that it has claimed are this node's, and are claimed again.
             if self.cursor.tenure.fence() == Fence::Row {
                 self.not_admitted = rows.iter().map(FetchedRow::id).collect();
             }
-            sweep.start_over(Instant::now());
-            self.passed.start_over();
+            self.start_over(sweep);
             return Ok(true);
         }
         let full = cut || rows.len() >= fetch.limit;
         if self.is_in_order() && !self.arrange(&mut rows, full).await? {
-            sweep.start_over(Instant::now());
-            self.passed.start_over();
+            self.start_over(sweep);
             return Ok(true);
         }
         self.cursor.answered(size, &rows, began);
@@ -235,25 +230,25 @@ impl Poller {
         match job {
             Job::Sweep(_) => {
                 let left = !left.is_empty();
-                sweep.advance(Found { read, excluded, full, complete, took, left }, Instant::now());
+                sweep.advance(Found { read, excluded, full, safe_seq, took, left }, Instant::now());
             }
             Job::Passed(wanted) => {
                 let seen = if full { read.map(|(_, highest)| highest) } else { Some(i64::MAX) };
-                self.has_read_passed(sweep, wanted, left.get(&wanted.class).copied(), seen);
+                self.note_read_passed(sweep, wanted, left.get(&wanted.class).copied(), seen);
             }
         }
         if full && !queued && !left.is_empty() && self.position(sweep, class) == before {
             self.cursor.read_in_vain(took);
         }
         if took > SLOW_FETCH || !left.is_empty() {
-            self.cursor.prove().await?;
+            self.cursor.advance_safe_point().await?;
         }
         // Rows that are in memory already are no reason to poll again soon.
         Ok(queued)
     }
 
-    /// Gives back rows that were claimed and not admitted, and that this node does not claim again.
-    async fn give_back_not_admitted(&self) {
+    /// Releases rows that were claimed and not admitted, and that this node does not claim again.
+    async fn release_not_admitted(&self) {
         if self.not_admitted.is_empty() {
             return;
         }
@@ -298,7 +293,7 @@ impl Poller {
     }
 
     /// A class that is passed over has been read up to `seen`; `left` is the lowest row that had no place.
-    fn has_read_passed(&mut self, sweep: &mut Sweep, wanted: Wanted, left: Option<i64>, seen: Option<i64>) {
+    fn note_read_passed(&mut self, sweep: &mut Sweep, wanted: Wanted, left: Option<i64>, seen: Option<i64>) {
         let reached = sweep.cursor().unwrap_or(i64::MAX);
         match (left, seen) {
             // One with a due time may have been left that stands far above what was read.
@@ -311,8 +306,8 @@ impl Poller {
             (None, _) => {
                 self.passed.caught_up(wanted.class);
                 self.queue.shares().caught_up(wanted.class);
-                // What was being handed back when it was its turn was not seen.
-                sweep.has_passed_nothing();
+                // What was being released when it was its turn was not seen.
+                sweep.note_nothing_passed();
                 self.cursor.poll_schedule.wake_for_any();
             }
         }
@@ -336,11 +331,11 @@ impl Poller {
     ) -> (bool, BTreeMap<Class, i64>) {
         let (events, broken) = self.cursor.sort_out(rows, admitted);
         let mut queued = !broken.is_empty();
-        let with_past = |row: Arc<Row>| {
+        let with_prior_attempt = |row: Arc<Row>| {
             let prior_attempt = self.prior_attempt(&row);
             (row, prior_attempt)
         };
-        let good: Vec<_> = events.into_iter().map(with_past).collect();
+        let good: Vec<_> = events.into_iter().map(with_prior_attempt).collect();
         let read = good.len();
         let pushed = self.queue.push_cold(good, reading, || fetching.is_called_off());
         drop(fetching);
@@ -351,7 +346,7 @@ impl Poller {
         let refused = match pushed {
             Pushed::AllBut(refused) => refused,
             Pushed::CalledOff(rows) => {
-                self.in_flight.refuse(rows.iter().map(|(row, _)| row.id()));
+                self.in_flight.leave_unqueued(rows.iter().map(|(row, _)| row.id()));
                 return (queued, BTreeMap::new());
             }
             Pushed::Closed => return (queued, BTreeMap::new()),
@@ -364,14 +359,14 @@ impl Poller {
             let lowest = left.entry(*class).or_insert(row.seq);
             *lowest = row.seq.min(*lowest);
             if shares.has_type_alone(row) {
-                self.passed.has_type(*class, row.event.event_type());
+                self.passed.note_type(*class, row.event.event_type());
             }
         }
         for (class, lowest) in &left {
             shares.pass(*class);
             self.passed.left(*class, lowest.saturating_sub(1));
         }
-        self.in_flight.refuse(refused.iter().map(|(row, _)| row.id()));
+        self.in_flight.leave_unqueued(refused.iter().map(|(row, _)| row.id()));
         (queued, left)
     }
 }
@@ -414,33 +409,35 @@ impl Poller {
         })
     }
 
-    /// True if operators have intervened since the fetch before, where all events are delivered in the order of the table. A fetch may read rows
-    /// with a due time and those without one after the other: one that was made due by hand in between is in neither, and what is behind it
-    /// would overtake it.
-    fn has_missed_an_intervention(&mut self, interventions: i64) -> bool {
-        self.is_in_order()
+    /// Begins at the bottom if operators have intervened since the fetch before, where all events are delivered in the order of the table,
+    /// and says if they have. A fetch may read rows with a due time and those without one after the other: one that was made due by hand in
+    /// between is in neither, and what is behind it would overtake it.
+    fn restart_if_intervened(&mut self, sweep: &mut Sweep, interventions: i64) -> bool {
+        let changed = self.is_in_order()
             && std::mem::replace(&mut self.interventions, interventions) != interventions
-            && !plants::is("interventions_ignored")
+            && !plants::is("interventions_ignored");
+        if changed {
+            self.start_over(sweep);
+        }
+        changed
     }
 
-    /// Goes back to the bottom if the database may be in an older state than what is known of it here, and says whether it may.
-    fn find_place(&mut self, sweep: &mut Sweep) -> bool {
-        if !self.cursor.history_changed() {
-            return false;
+    /// Begins at the bottom if the database may be in an older state than what is known of it here, and says if it may.
+    fn restart_if_history_changed(&mut self, sweep: &mut Sweep) -> bool {
+        let changed = self.cursor.history_changed();
+        if changed {
+            self.start_over(sweep);
         }
+        changed
+    }
+
+    fn start_over(&mut self, sweep: &mut Sweep) {
         sweep.start_over(Instant::now());
         self.passed.start_over();
-        true
     }
 
-    /// After an owner died, the first rows read that were there then are suspected of having killed it: as many as it can
-    /// have had in memory.
+    /// The record of the earlier attempt of a row that was read. After an owner died, the first rows are suspected of having killed it.
     fn prior_attempt(&mut self, row: &Row) -> PriorAttempt {
-        let prior_attempt = self.cursor.tenure.prior_attempt(row.locked_by.as_deref());
-        if self.suspects == 0 || row.seq > self.suspects_up_to {
-            return prior_attempt;
-        }
-        self.suspects -= 1;
-        if prior_attempt == PriorAttempt::Clean { PriorAttempt::Suspect } else { prior_attempt }
+        self.suspects.judge(row.seq, self.cursor.tenure.prior_attempt(row.locked_by.as_deref()))
     }
 }

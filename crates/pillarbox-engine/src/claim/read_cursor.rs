@@ -18,8 +18,8 @@ use crate::queue::Limits;
 use crate::tenure::Tenure;
 use crate::type_pause::{Paused, SeenTypes, TypePause};
 
-/// The way to the table, and the part of a poller's position that is the same in every mode: how far the table is proven, of which
-/// history of the database that is, which types are paused, how much to ask for, and when to poll again.
+/// The way to the table, and the part of a poller's position that is the same in every mode: the safe point, of which history of the
+/// database it is, which types are paused, how much to ask for, and when to poll again.
 #[derive(Debug)]
 pub(crate) struct ReadCursor {
     pub(super) store: Arc<dyn Store>,
@@ -78,21 +78,21 @@ impl ReadCursor {
         self
     }
 
-    /// The `seq` up to which the table is proven complete: a fetch that begins now sees all that will ever be there.
-    pub(super) fn complete(&self) -> i64 {
-        self.safe_point.complete()
+    /// The safe point: of the rows up to this `seq`, a fetch that begins now sees all that will ever be there.
+    pub(super) fn safe_seq(&self) -> i64 {
+        self.safe_point.safe_seq()
     }
 
-    /// Proves more of the table complete, if the database says so. True if less is known than before, since numbers may have begun anew:
-    /// then all has to be read from the bottom.
-    pub(super) async fn prove(&mut self) -> Result<bool, StoreError> {
-        let complete = self.complete();
+    /// Moves the safe point up, if the database says so. True if it moved down, since numbers may have begun anew: then all has to be read
+    /// from the bottom.
+    pub(super) async fn advance_safe_point(&mut self) -> Result<bool, StoreError> {
+        let before = self.safe_seq();
         self.telemetry.loops.poll.ask_part(self.safe_point.advance(&*self.store)).await?;
-        Ok(self.complete() < complete)
+        Ok(self.safe_seq() < before)
     }
 
-    /// True if the database may be in an older state than what is known of it here. Then nothing is proven of it any more, and
-    /// all has to be read from the bottom.
+    /// True if the database may be in an older state than what is known of it here. Then it has no safe point any more, and all has
+    /// to be read from the bottom.
     pub(super) fn history_changed(&mut self) -> bool {
         let history = self.store.history();
         if history == self.history {
@@ -136,7 +136,7 @@ impl ReadCursor {
         let fetched = telemetry.loops.poll.ask_part(call).await?;
         let follows = fetch.scope.is_none() || tenure.standing.follows(lease, fetched.lease);
         debug_assert!(fetched.rows.len() <= fetch.limit, "I7: a fetch returns at most its limit");
-        Ok(Some(fetched).filter(|_| tenure.standing.holds() && follows))
+        Ok(Some(fetched).filter(|_| tenure.standing.check_history() && follows))
     }
 
     /// A fetch of `asked`, begun at `began`, has brought these rows.

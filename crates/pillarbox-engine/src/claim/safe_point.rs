@@ -19,7 +19,7 @@ const MAX_TRANSACTION_AGE: Duration = Duration::from_secs(60);
 /// below it any more: another event of its key may have been written after it, and committed, above. [`Proof`] says how that is known.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct SafePoint {
-    complete: i64,
+    safe_seq: i64,
     next: Option<Proof>,
     /// The same without knowing the transactions, and since when.
     aged: Option<(i64, Instant)>,
@@ -40,8 +40,8 @@ impl SafePoint {
     }
 
     /// The `seq` up to which the table is complete.
-    pub(crate) fn complete(&self) -> i64 {
-        self.complete
+    pub(crate) fn safe_seq(&self) -> i64 {
+        self.safe_seq
     }
 
     /// Asks the store, unless it was asked just now.
@@ -59,7 +59,7 @@ impl SafePoint {
 
     fn learn(&mut self, writers: Writers, now: Instant) {
         let highest = writers.highest;
-        let known = self.complete.max(self.aged.map_or(0, |(seq, _)| seq));
+        let known = self.safe_seq.max(self.aged.map_or(0, |(seq, _)| seq));
         if 0 < highest && highest < known && !self.rows_leave {
             // Numbers may have begun anew, as after a TRUNCATE: then nothing is known of them. Or somebody deleted the newest rows, and the same is
             // proven once more. In an empty table there is nothing to miss.
@@ -70,7 +70,7 @@ impl SafePoint {
         if writers.open.is_none() {
             match self.aged {
                 Some((seq, since)) if now >= since + MAX_TRANSACTION_AGE => {
-                    self.complete = self.complete.max(seq.min(highest));
+                    self.safe_seq = self.safe_seq.max(seq.min(highest));
                     self.aged = Some((highest, now));
                 }
                 Some(_) => {}
@@ -79,9 +79,9 @@ impl SafePoint {
             return;
         }
         // A proof that began above it may be of the numbers before.
-        let proven = Proof::advance(&mut self.next, writers).filter(|seq| *seq <= highest);
-        let proven = if plants::is("safe_point_ignores_open_transactions") { Some(highest) } else { proven };
-        self.complete = self.complete.max(proven.unwrap_or_default());
+        let safe_seq = Proof::advance(&mut self.next, writers).filter(|seq| *seq <= highest);
+        let safe_seq = if plants::is("safe_point_ignores_open_transactions") { Some(highest) } else { safe_seq };
+        self.safe_seq = self.safe_seq.max(safe_seq.unwrap_or_default());
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
             let open = Some(open.iter().map(ToString::to_string).collect());
             Writers { highest, open, prepared: Vec::new() }
         };
-        for (highest, open, complete) in [
+        for (highest, open, safe_seq) in [
             (90, &["a"][..], 0),
             (5, &["b"], 0),
             (100, &[], 100),
@@ -108,26 +108,26 @@ mod tests {
             (9, &[], 9),
         ] {
             safe_point.learn(writers(highest, open), now);
-            assert_eq!(safe_point.complete(), complete, "{highest}, while {open:?} are open");
+            assert_eq!(safe_point.safe_seq(), safe_seq, "{highest}, while {open:?} are open");
         }
         let unknown = |highest| Writers { highest, open: None, prepared: Vec::new() };
-        for (seconds, highest, complete) in [(0, 10, 9), (50, 5, 0), (60, 7, 0), (109, 12, 0), (110, 20, 5)] {
+        for (seconds, highest, safe_seq) in [(0, 10, 9), (50, 5, 0), (60, 7, 0), (109, 12, 0), (110, 20, 5)] {
             safe_point.learn(unknown(highest), now + Duration::from_secs(seconds));
-            assert_eq!(safe_point.complete(), complete, "after {seconds} s");
+            assert_eq!(safe_point.safe_seq(), safe_seq, "after {seconds} s");
         }
     }
 
     #[test]
     fn where_delivered_rows_are_deleted_the_highest_one_may_fall() {
-        for (rows_leave, complete) in [(false, 0), (true, 100)] {
+        for (rows_leave, safe_seq) in [(false, 0), (true, 100)] {
             let (mut safe_point, now) = (SafePoint::of_rows_that_leave(rows_leave), Instant::now());
             let writers = |highest| Writers { highest, open: None, prepared: Vec::new() };
             safe_point.learn(writers(100), now);
             safe_point.learn(writers(120), now + MAX_TRANSACTION_AGE);
-            assert_eq!(safe_point.complete(), 100);
+            assert_eq!(safe_point.safe_seq(), 100);
             // All that was delivered is gone, and a DEAD row is left.
             safe_point.learn(writers(5), now + MAX_TRANSACTION_AGE + ASK_INTERVAL);
-            assert_eq!(safe_point.complete(), complete);
+            assert_eq!(safe_point.safe_seq(), safe_seq);
         }
     }
 
@@ -135,9 +135,9 @@ mod tests {
     fn where_nobody_tells_a_minute_is_waited() {
         let (mut safe_point, now) = (SafePoint::default(), Instant::now());
         let unknown = |highest| Writers { highest, open: None, prepared: Vec::new() };
-        for (seconds, highest, complete) in [(0, 10, 0), (59, 20, 0), (60, 30, 10), (119, 40, 10), (120, 50, 30)] {
+        for (seconds, highest, safe_seq) in [(0, 10, 0), (59, 20, 0), (60, 30, 10), (119, 40, 10), (120, 50, 30)] {
             safe_point.learn(unknown(highest), now + Duration::from_secs(seconds));
-            assert_eq!(safe_point.complete(), complete, "after {seconds} s");
+            assert_eq!(safe_point.safe_seq(), safe_seq, "after {seconds} s");
         }
     }
 }

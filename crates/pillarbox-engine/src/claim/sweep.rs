@@ -13,20 +13,20 @@ const BOTTOM_SHARE: u32 = 20;
 
 /// The position at which the next fetch begins.
 ///
-/// A sweep reads forward from the low-water mark while batches come back full, and ends with the first that does not.
-/// The mark saves stepping over the index entries of settled rows that the database cannot remove yet, because an idle
+/// A sweep reads forward from its start while batches come back full, and ends with the first that does not.
+/// The start saves stepping over the index entries of settled rows that the database cannot remove yet, because an idle
 /// transaction holds them back. It is only ever a guess: a transaction may commit late, below it. So rows written here
 /// that are still sought pull it down, and every two seconds a sweep begins at the bottom.
 ///
 /// Where a fetch takes long, it has passed over much that is pending and cannot be read: events whose type is held back, or that
 /// other nodes hold. Then the bottom is visited only as often as its share of the time allows, and in between a poll for what
-/// may be anywhere begins where the table was [complete](super::SafePoint), which is no guess.
+/// may be anywhere begins at the [safe point](super::SafePoint), which is no guess.
 #[derive(Debug)]
 pub(crate) struct Sweep {
-    /// The low-water mark: at the last poll, no row without a due time was pending and free at or below this `seq`.
-    low_water: i64,
-    /// Up to this `seq` all had been read, and no transaction could add to it, when a fetch last took long.
-    complete: i64,
+    /// The next sweep begins above it: at the last poll, no row without a due time was pending and free at or below this `seq`.
+    start: i64,
+    /// The safe point when a fetch last took long, if all had been read up to there; otherwise how far that was.
+    safe_seq: i64,
     /// The time at which a sweep last began at the bottom, and the length of its first fetch.
     bottom: Option<(Instant, Duration)>,
     /// The sweep under way.
@@ -42,8 +42,8 @@ struct Current {
     cursor: Option<i64>,
     /// The lowest `seq` that was pending, in memory or read by the first fetch.
     floor: Option<i64>,
-    /// Up to where the table was complete before the first fetch.
-    complete: i64,
+    /// The safe point before the first fetch.
+    safe_seq: i64,
     /// True if so much was passed over that it is not to be done again soon.
     passes: bool,
 }
@@ -57,8 +57,8 @@ pub(crate) struct Found {
     pub(crate) excluded: Option<i64>,
     /// As many rows as it was to return: there is more.
     pub(crate) full: bool,
-    /// No transaction could commit a row at or below this `seq` any more when the fetch began.
-    pub(crate) complete: i64,
+    /// The safe point when the fetch began.
+    pub(crate) safe_seq: i64,
     /// The time that it took.
     pub(crate) took: Duration,
     /// Some of the rows were left in the table, for lack of room for their class; they are sought when there is room.
@@ -67,7 +67,7 @@ pub(crate) struct Found {
 
 impl Sweep {
     pub(crate) fn new() -> Self {
-        Self { low_water: 0, complete: 0, bottom: None, current: None, in_order: false }
+        Self { start: 0, safe_seq: 0, bottom: None, current: None, in_order: false }
     }
 
     /// A sweep whose every fetch begins at the bottom. A row that commits late, below the cursor, may have been committed
@@ -96,15 +96,15 @@ impl Sweep {
             is_cheap && (anywhere || now >= at + BOTTOM_INTERVAL) && !plants::is("cursor_kept_for_ever")
         });
         if at_bottom {
-            self.low_water = 0;
+            self.start = 0;
             self.bottom = Some((now, Duration::ZERO));
         } else if anywhere {
-            self.low_water = self.low_water.min(self.complete);
+            self.start = self.start.min(self.safe_seq);
         }
         if let Some(seq) = sought {
-            self.low_water = self.low_water.min(seq.saturating_sub(1));
+            self.start = self.start.min(seq.saturating_sub(1));
         }
-        self.current = Some(Current { began: now, at_bottom, cursor: None, floor: None, complete: 0, passes: false });
+        self.current = Some(Current { began: now, at_bottom, cursor: None, floor: None, safe_seq: 0, passes: false });
     }
 
     /// Begins a sweep at the bottom, however long that takes: what was left out before may be anywhere.
@@ -114,7 +114,7 @@ impl Sweep {
     }
 
     /// From now on the bottom costs no more to visit than it does otherwise: what was passed over there has been read.
-    pub(crate) fn has_passed_nothing(&mut self) {
+    pub(crate) fn note_nothing_passed(&mut self) {
         self.bottom = None;
     }
 
@@ -123,7 +123,7 @@ impl Sweep {
         if self.in_order {
             return 0;
         }
-        self.cursor().unwrap_or(self.low_water)
+        self.cursor().unwrap_or(self.start)
     }
 
     /// A fetch came back.
@@ -131,7 +131,7 @@ impl Sweep {
         let Some(mut current) = self.current.take() else { return };
         if current.cursor.is_none() {
             current.floor = found.read.map(|(lowest, _)| lowest).into_iter().chain(found.excluded).min();
-            (current.complete, current.passes) = (found.complete, found.took > SLOW_FETCH);
+            (current.safe_seq, current.passes) = (found.safe_seq, found.took > SLOW_FETCH);
             if let (true, Some((_, took))) = (current.at_bottom, &mut self.bottom) {
                 *took = found.took;
             }
@@ -149,13 +149,13 @@ impl Sweep {
             return;
         }
         if let Some(floor) = current.floor {
-            self.low_water = floor.saturating_sub(1);
+            self.start = floor.saturating_sub(1);
         }
         if current.passes {
             // What is in memory is sought when it is forgotten.
             let seen = if found.full { current.cursor.unwrap_or_default() } else { i64::MAX };
-            self.complete = seen.min(current.complete);
-            self.low_water = self.low_water.max(self.complete);
+            self.safe_seq = seen.min(current.safe_seq);
+            self.start = self.start.max(self.safe_seq);
         }
         if found.full {
             self.begin(None, false, now);
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     const QUICK: Found =
-        Found { read: None, excluded: None, full: false, complete: 0, took: Duration::ZERO, left: false };
+        Found { read: None, excluded: None, full: false, safe_seq: 0, took: Duration::ZERO, left: false };
     const FULL: Found = Found { full: true, ..QUICK };
 
     fn seconds(n: u64) -> Duration {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_in_memory_hold_the_mark_down() {
+    fn rows_in_memory_hold_the_start_down() {
         let now = Instant::now();
         let mut sweep = Sweep::new();
         sweep.begin(None, false, now);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sought_row_pulls_the_mark_down() {
+    fn a_sought_row_pulls_the_start_down() {
         let now = Instant::now();
         let mut sweep = Sweep::new();
         sweep.begin(None, false, now);
@@ -238,25 +238,25 @@ mod tests {
     fn what_takes_long_to_pass_over_is_not_passed_over_at_every_look() {
         let now = Instant::now();
         let mut sweep = Sweep::new();
-        let slow = Found { complete: 900, took: Duration::from_millis(150), ..QUICK };
+        let slow = Found { safe_seq: 900, took: Duration::from_millis(150), ..QUICK };
         sweep.begin(None, true, now);
         sweep.advance(slow, now);
         for (later, sought, above) in [(0, None, 900), (1, None, 900), (2, Some(800), 799), (3, None, 0)] {
             let now = now + seconds(later);
             sweep.begin(sought, true, now);
             assert_eq!(sweep.above(), above, "after {later} s");
-            sweep.advance(if above == 0 { slow } else { Found { complete: 900, ..QUICK } }, now);
+            sweep.advance(if above == 0 { slow } else { Found { safe_seq: 900, ..QUICK } }, now);
         }
         sweep.start_over(now + seconds(3));
         assert_eq!(sweep.above(), 0, "when a type is not held back any more");
     }
 
     #[test]
-    fn what_may_be_anywhere_may_be_above_all_that_was_complete() {
+    fn what_may_be_anywhere_is_above_the_safe_point() {
         let now = Instant::now();
         let mut sweep = Sweep::new();
         sweep.begin(None, true, now);
-        sweep.advance(Found { took: seconds(1), complete: 15, ..read(100, 120) }, now);
+        sweep.advance(Found { took: seconds(1), safe_seq: 15, ..read(100, 120) }, now);
         for (sought, anywhere, above) in
             [(None, false, 99), (Some(50), false, 49), (None, false, 49), (Some(9), true, 8), (None, true, 8)]
         {
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn nothing_is_taken_for_passed_over_that_may_still_be_committed_or_was_not_reached() {
         let now = Instant::now();
-        let slow = Found { took: seconds(1), complete: 15, ..QUICK };
+        let slow = Found { took: seconds(1), safe_seq: 15, ..QUICK };
         for (found, above) in [
             (slow, 15),
             (Found { read: Some((11, 20)), ..slow }, 15),

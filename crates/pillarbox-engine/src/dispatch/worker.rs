@@ -24,11 +24,11 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::positions::Positions;
 pub(crate) use self::transaction::Completion;
 use super::{CrashTracker, Unknown};
-use crate::claim::Operators;
+use crate::claim::OperatorChanges;
 use crate::handlers::{Interceptors, Registered, Router, Target, Unroutable, lane};
 use crate::observe::{Consequence, Failed, Slot, Telemetry, clean_error};
 use crate::queue::{Charge, InFlight, Item};
-use crate::settle::Attempt;
+use crate::settle::AttemptEnd;
 use crate::tenure::Tenure;
 use crate::type_pause::TypePause;
 
@@ -50,7 +50,7 @@ pub(crate) struct Worker {
     pub(crate) verdicts: mpsc::Sender<Verdict>,
     pub(crate) crashes: Arc<CrashTracker>,
     pub(crate) type_pause: TypePause,
-    pub(crate) operators: Arc<Operators>,
+    pub(crate) operator_changes: Arc<OperatorChanges>,
     /// Cancelled when the term ends: an event that waits in its place for another attempt waits no longer.
     pub(crate) ending: CancellationToken,
     /// The node that delivers, until it may no longer: handlers are told.
@@ -66,7 +66,7 @@ pub(crate) struct Worker {
 impl Worker {
     /// Handles events until the queue is closed and empty.
     pub(crate) async fn run(self: Arc<Self>, slot: Arc<Slot>) {
-        let mut noticed = self.operators.noticed();
+        let mut noticed = self.operator_changes.noticed();
         loop {
             if self.tenure.mode == Mode::Ordered {
                 // What is noticed before an event is taken says nothing of it.
@@ -95,7 +95,7 @@ impl Worker {
                 }
             }
             for Undecided { item, registered, attempt } in undecided {
-                let deciding = self.verdict(&item, registered, attempt, &slot);
+                let deciding = self.conclude(&item, registered, attempt, &slot);
                 let Some(verdict) = self.abandon.run_until_cancelled(deciding).await else { return };
                 if let Some(verdict) = verdict
                     && !self.hand_on(verdict).await
@@ -111,7 +111,7 @@ impl Worker {
     /// recorded, no further event is begun.
     async fn hand_on(&self, verdict: Verdict) -> bool {
         // Before the verdict is recorded: from then on the table tells what may follow.
-        if !self.decided_about(verdict.row.seq, Some(&verdict.change)).await || !self.stands(&verdict) {
+        if !self.note_decision(verdict.row.seq, Some(&verdict.change)).await || !self.stands(&verdict) {
             return true;
         }
         self.verdicts.send(verdict).await.is_ok()
@@ -120,13 +120,13 @@ impl Worker {
     /// Decides if a call with this row may begin, by what the database has told less than two seconds ago. To ask it takes time, in which
     /// the right to deliver may end.
     async fn may_begin(&self, item: &Item) -> MayBegin {
-        if self.operators.is_stale() {
-            Box::pin(self.operators.poll_before_a_call()).await;
+        if self.operator_changes.is_stale() {
+            Box::pin(self.operator_changes.poll_before_a_call()).await;
             if self.deliverer(item).lost.is_cancelled() {
                 return MayBegin::Lost;
             }
         }
-        let is_paused = self.in_flight.pauses().hold_row(&item.row) && !plants::is("pauses_unnoticed_in_memory");
+        let is_paused = self.in_flight.pauses().is_row_paused(&item.row) && !plants::is("pauses_unnoticed_in_memory");
         if is_paused { MayBegin::Paused } else { MayBegin::Yes }
     }
 
@@ -137,12 +137,12 @@ impl Worker {
     }
 
     /// An event has been decided about; false if the verdict does not count, since its handler was told to stop.
-    async fn decided_about(&self, seq: i64, change: Option<&Change>) -> bool {
-        let counts = self.in_flight.decided(seq, change);
+    async fn note_decision(&self, seq: i64, change: Option<&Change>) -> bool {
+        let counts = self.in_flight.note_decision(seq, change);
         if !counts {
-            // The process lives, so the attempt has not crashed. Before the row is let go, for then it may be another node's.
+            // The process lives, so the attempt has not crashed. Before the row is left in the table, for then it may be another node's.
             self.crashes.withdraw_if_announced(&self.tenure, seq).await;
-            self.in_flight.let_go(seq);
+            self.in_flight.leave_without_verdict(seq);
         }
         counts
     }
@@ -169,7 +169,7 @@ impl Worker {
             return Box::pin(self.deliver_batch(item, found.ok(), &**handler, *max, slot)).await;
         }
         let attempt = self.attempt(&item, found, slot).await;
-        self.verdict(&item, found.ok(), attempt, slot).await.into()
+        self.conclude(&item, found.ok(), attempt, slot).await.into()
     }
 
     /// Handles an event together with up to `max - 1` others that wait for the same handler.
@@ -189,7 +189,7 @@ impl Worker {
             found.is_some_and(|(other, own)| std::ptr::eq(other, own)) && Some(lane_of(other)) == lane
         };
         let pauses = self.in_flight.pauses();
-        let may_begin = |other: &Item| other.prior_attempt == PriorAttempt::Clean && !pauses.hold_row(&other.row);
+        let may_begin = |other: &Item| other.prior_attempt == PriorAttempt::Clean && !pauses.is_row_paused(&other.row);
         let same = |other: &Item| may_begin(other) && (lane.is_none() || is_same(other));
         let class = item.class;
         let mut items = vec![item];
@@ -248,8 +248,8 @@ impl Worker {
             {
                 return Some(kept);
             }
-            self.in_flight.forget(vec![item.row.seq]);
-            self.decided_about(item.row.seq, None).await;
+            self.in_flight.remove(vec![item.row.seq]);
+            self.note_decision(item.row.seq, None).await;
             return None;
         }
         let row = Arc::new(Row { attempts, ..Row::clone(&item.row) });
@@ -260,7 +260,7 @@ impl Worker {
             return Some(interrupted(&item.row));
         }
         let attempt = self.attempt(&item, found, slot).await;
-        self.verdict(&item, found.ok(), attempt, slot).await
+        self.conclude(&item, found.ok(), attempt, slot).await
     }
 }
 
@@ -299,7 +299,7 @@ impl From<Option<Verdict>> for Delivered<'_> {
 struct Undecided<'a> {
     item: Item,
     registered: Option<&'a Registered>,
-    attempt: Attempt,
+    attempt: AttemptEnd,
 }
 
 /// A verdict on a row in the state that it was delivered in.

@@ -94,9 +94,9 @@ impl Limiter {
     }
 
     /// So many of the events that were taken do not begin.
-    pub(crate) fn give_back(&self, events: usize) {
+    pub(crate) fn refund(&self, events: usize) {
         if let Some((_, bucket)) = &self.rate {
-            bucket.give_back(events);
+            bucket.refund(events);
         }
     }
 
@@ -221,7 +221,7 @@ impl Bucket {
         taken
     }
 
-    fn give_back(&self, events: usize) {
+    fn refund(&self, events: usize) {
         let mut paid_until = self.paid_until.lock();
         let price = self.interval.saturating_mul(u32::try_from(events).unwrap_or(u32::MAX));
         *paid_until = paid_until.and_then(|until| until.checked_sub(price));
@@ -251,8 +251,8 @@ mod tests {
             assert_eq!(bucket.take(wanted, now), taken, "at {at} ms");
             assert_eq!(bucket.free_at(now), next.map(|next: u32| start + next * MILLI), "at {at} ms");
         }
-        bucket.give_back(2);
-        assert_eq!(bucket.take(9, start + 1000 * MILLI), 2, "what was given back");
+        bucket.refund(2);
+        assert_eq!(bucket.take(9, start + 1000 * MILLI), 2, "what was refunded");
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl ReadPointKeeper {
                 }
                 Err(error) => {
                     if failing.is_first() {
-                        tracing::warn!(%error, "the point from which the table is read cannot be raised; trying again");
+                        tracing::warn!(%error, "the read point cannot be raised; trying again");
                     }
                     wait = failing.next(&*self.random);
                 }

@@ -58,7 +58,7 @@ impl Lease {
             let renewal = self.loops.lease.ask(self.store.renew(&self.node, self.length, mark, Some(&figures)));
             let renewal = tokio::time::timeout_at(deadline, renewal).await;
             // Asked whatever the answer is: the connection that it came by may have been the first to the other server.
-            if !self.standing.holds() {
+            if !self.standing.check_history() {
                 return;
             }
             match renewal {

@@ -19,7 +19,7 @@ const THOROUGH_INTERVAL: Duration = Duration::from_secs(10);
 const THOROUGH_SHARE: u32 = 50;
 /// Shortest interval between two searches, should a node die that nobody can clear away.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
-/// The time between two polls for nodes that have left, while there is work: the rows that they gave back are to be had at once.
+/// The time between two polls for nodes that have left, while there is work: the rows that they released are to be had at once.
 const NODES_POLL_INTERVAL: Duration = Duration::from_millis(900);
 
 /// Clears away the nodes that die beside this one, as soon as their lease has ended, and frees what they held.
@@ -68,7 +68,7 @@ impl Reaper {
                 }
             };
             if neighbours.one_left(&self, until).await {
-                // Rows may still name it: a claim or a commit that ended after it gave back the rest.
+                // Rows may still name it: a claim or a commit that ended after it released the rest.
                 thorough_at = Instant::now();
             }
         }

@@ -96,7 +96,7 @@ impl Rebalancer {
             self.queue.suspect(holding.unclean, written(&*self.store).await);
         }
         let dropped = self.queue.assign(active);
-        self.in_flight.forget(dropped);
+        self.in_flight.remove(dropped);
         if active != before {
             tracing::info!(node = %self.node, partitions = active.len(), owned = ?active, "this node's share of the partitions");
         }

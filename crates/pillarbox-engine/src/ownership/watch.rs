@@ -77,7 +77,7 @@ impl Watch {
                 self.poll_schedule.wake_for_any();
             }
             Err(error) => {
-                tracing::warn!(%error, %other, "a node that does not renew its lease cannot be evicted; trying again");
+                tracing::warn!(%error, %other, "a node that does not renew its lease cannot be cleared away; trying again");
             }
         }
     }

@@ -27,14 +27,14 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 /// recorded or it is left to the table.
 ///
 /// Each step of a row changes more than one thing, in an order that matters: the register that lets it in only once, the queue in which
-/// others of its key wait behind it, the quarantine, the rows to be given back, and the next poll of the table. Tasks call one
+/// others of its key wait behind it, the quarantine, the rows to be released, and the next poll of the table. Tasks call one
 /// method a step, and know none of these parts.
 ///
 /// ```text
-///                ┌── leave, leave_to_others, refuse ──────────────────────▶ the table
-///   begin_fetch ─┴─▶ next ─▶ decided ─▶ recorded ─┬──────────────────────▶ done with
-///                              │                   └▶ quarantine ─▶ …     ▶ the table, in a minute
-///                              └▶ let_go ────────────────────────────────▶ the table
+///                ┌── leave_in_table, leave_to_others, leave_unqueued ───────────▶ the table
+///   begin_fetch ─┴─▶ next ─▶ note_decision ─▶ recorded ─┬───────────────────────▶ done with
+///                                  │                    └▶ quarantine ─▶ …      ▶ the table, in a minute
+///                                  └▶ leave_without_verdict ────────────────────▶ the table
 /// ```
 #[derive(Debug)]
 pub(crate) struct InFlight {
@@ -74,9 +74,9 @@ impl InFlight {
         self.intake.registry.begin_fetch()
     }
 
-    /// Leaves rows that were read and have no place in the table. If they are this node's own there, any node may claim them.
-    pub(crate) fn refuse(&self, rows: impl IntoIterator<Item = RowId>) {
-        self.intake.leave(rows, self.fence);
+    /// Leaves rows in the table that were read and have no place in memory. If they are this node's own there, any node may claim them.
+    pub(crate) fn leave_unqueued(&self, rows: impl IntoIterator<Item = RowId>) {
+        self.intake.leave_in_table(rows, self.fence);
     }
 
     /// Forgets what waits in memory and has it read anew, since operators have changed rows that may be among it. What is being read at this
@@ -105,10 +105,10 @@ impl InFlight {
         self.intake.intervened.notified().await;
     }
 
-    /// Forgets rows that were waiting in memory and are left to the table.
-    pub(crate) fn forget(&self, seqs: Vec<i64>) {
+    /// Removes rows from memory that were waiting there and are left in the table.
+    pub(crate) fn remove(&self, seqs: Vec<i64>) {
         if !seqs.is_empty() && !self.is_over() {
-            self.intake.registry.release(seqs);
+            self.intake.registry.remove(seqs);
         }
     }
 
@@ -120,7 +120,7 @@ impl InFlight {
         let WorkQueue::Keyed(keyed) = &self.queue else { return true };
         let dropped = keyed.failed(key, seq, change);
         let is_taken = dropped.is_some();
-        self.forget(dropped.unwrap_or_else(|| vec![seq]));
+        self.remove(dropped.unwrap_or_else(|| vec![seq]));
         is_taken
     }
 
@@ -137,9 +137,10 @@ impl InFlight {
     /// An event has been decided about: `change` is to be recorded, or it is `None` and the row was found to have changed. What was
     /// waiting behind one that failed is left to the table.
     ///
-    /// Returns false if nothing is to be recorded, since its handler was told to stop: then the row has to be [let go](Self::let_go).
-    #[must_use = "a row whose verdict does not count has to be let go"]
-    pub(crate) fn decided(&self, seq: i64, change: Option<&Change>) -> bool {
+    /// Returns false if nothing is to be recorded, since its handler was told to stop: then the row has to be [left in the
+    /// table](Self::leave_without_verdict).
+    #[must_use = "a row whose verdict does not count has to be left in the table"]
+    pub(crate) fn note_decision(&self, seq: i64, change: Option<&Change>) -> bool {
         if let (Some(unrecorded), Some(_)) = (&self.unrecorded, change) {
             let key = match &self.queue {
                 WorkQueue::Ready(_) => Some(ONE_KEY),
@@ -149,7 +150,7 @@ impl InFlight {
             key.inspect(|key| unrecorded.add(seq, *key));
         }
         let ended = self.queue.ended(seq, change);
-        self.forget(ended.dropped);
+        self.remove(ended.dropped);
         if ended.left {
             self.no_longer_unrecorded([seq]);
         }
@@ -169,7 +170,7 @@ impl InFlight {
     }
 
     /// Waits until the last failure of an event that keeps its place [is recorded](Self::hold), and returns true, or is refused.
-    pub(crate) async fn is_hold_recorded(&self) -> bool {
+    pub(crate) async fn wait_hold_recorded(&self) -> bool {
         // The sender lives in `self`, so waiting ends only when it is known.
         let known = self.hold.subscribe().wait_for(Option::is_some).await.map(|known| *known);
         matches!(known, Ok(Some(true)))
@@ -208,29 +209,29 @@ impl InFlight {
         }
     }
 
-    /// Lets go of a row whose verdict does not count: it is in the table as it was, for whichever node owns it.
-    pub(crate) fn let_go(&self, seq: i64) {
+    /// Leaves a row in the table whose verdict does not count: it is there as it was, for whichever node owns it.
+    pub(crate) fn leave_without_verdict(&self, seq: i64) {
         if self.is_over() {
             return;
         }
-        self.intake.registry.release([seq]);
+        self.intake.registry.remove([seq]);
         self.queue.recorded([(seq, false)]);
         self.poll_schedule().wake_for(seq);
     }
 
     /// Leaves an event that was put off, and what waits behind it, in the table as they are.
-    pub(crate) fn leave(&self, row: &Row) {
+    pub(crate) fn leave_in_table(&self, row: &Row) {
         if self.is_over() {
             return;
         }
         let ended = self.queue.left(row.seq);
         let others = !ended.dropped.is_empty();
-        self.forget(ended.dropped);
+        self.remove(ended.dropped);
         if self.fence == Fence::Row {
             // Other nodes may reach what this one does not.
-            return self.intake.hand_back(row.id());
+            return self.intake.queue_release(row.id());
         }
-        self.intake.registry.release([row.seq]);
+        self.intake.registry.remove([row.seq]);
         self.queue.recorded([(row.seq, false)]);
         if others {
             self.poll_schedule().wake_for(row.seq);
@@ -241,9 +242,9 @@ impl InFlight {
     /// says so there: any node may take the others.
     pub(crate) fn leave_paused(&self, item: &Item) {
         if self.fence == Fence::Row && item.is_announced() {
-            self.forget(vec![item.row.seq]);
+            self.remove(vec![item.row.seq]);
         } else {
-            self.leave(&item.row);
+            self.leave_in_table(&item.row);
         }
     }
 
@@ -280,7 +281,7 @@ impl InFlight {
         // Should a refused row be found pending again, it would only be refused again.
         let stays = |seq: &i64| certainly && refused.contains(seq) && self.quarantine.lock().add(*seq);
         let gone: Vec<i64> = seqs.clone().filter(|seq| !stays(seq)).collect();
-        self.intake.registry.release(gone);
+        self.intake.registry.remove(gone);
         let is_recorded = |seq: &i64| !refused.contains(seq);
         // Only now: a poller that starts over later leaves none of them out, and one that did before left them out as taken.
         let lost = if went_back() { seqs.clone().min() } else { None };
@@ -321,7 +322,7 @@ impl InFlight {
         let is_added = quarantine.add(seq);
         drop(quarantine);
         debug_assert!(is_added, "there is room");
-        self.leave_quarantine(oldest);
+        self.end_quarantine_of(oldest);
     }
 
     /// The database refuses to record a failure of an event that keeps its place: its worker has it still, and tries it again.
@@ -337,24 +338,24 @@ impl InFlight {
             None => std::future::pending().await,
         }
         let ended = self.quarantine.lock().take_ended(Instant::now());
-        self.leave_quarantine(ended);
+        self.end_quarantine_of(ended);
     }
 
     /// Leaves rows whose quarantine has ended to the table.
-    fn leave_quarantine(&self, ended: impl IntoIterator<Item = i64>) {
+    fn end_quarantine_of(&self, ended: impl IntoIterator<Item = i64>) {
         for seq in ended {
             // Asked before it can be read again, and fail again.
             let waits = self.queue.waits_for_failed(seq);
-            self.intake.registry.release([seq]);
+            self.intake.registry.remove([seq]);
             let freed = if waits { self.queue.recorded([(seq, false)]) } else { None };
             self.poll_schedule().wake_for(freed.map_or(seq, |freed| freed.min(seq)));
         }
     }
 
-    /// Gives rows back that this node holds and does not deliver, for as long as it is polled.
-    pub(crate) async fn give_back(&self, store: &dyn Store, node: &NodeId, random: &dyn Random) {
+    /// Releases rows that this node holds and does not deliver, for as long as it is polled.
+    pub(crate) async fn run_releases(&self, store: &dyn Store, node: &NodeId, random: &dyn Random) {
         let Intake { release_queue, registry, poll_schedule, .. } = &*self.intake;
-        release_queue.give_back(store, node, registry, poll_schedule, random).await;
+        release_queue.run_releases(store, node, registry, poll_schedule, random).await;
     }
 
     /// The rows in flight.

@@ -145,16 +145,16 @@ impl Intake {
         self.registry.invalidate();
         let Dropped { mut read_anew, paused } = queue.drop_waiting(in_order, &self.pauses);
         if self.hot_path == HotPath::Owned {
-            paused.into_iter().for_each(|row| self.hand_back(row));
+            paused.into_iter().for_each(|row| self.queue_release(row));
         } else {
             read_anew.extend(paused.iter().map(|row| row.seq));
         }
         if term.is_none() && self.hot_path == HotPath::Owned {
-            // Nothing is read any more, and they are this node's own in the table: what is in memory is given back when the term has ended.
+            // Nothing is read any more, and they are this node's own in the table: what is in memory is released when the term has ended.
             return;
         }
         let lowest = read_anew.iter().min().copied();
-        self.registry.release(read_anew);
+        self.registry.remove(read_anew);
         // A fetch that has begun meanwhile has left out what was dropped.
         self.registry.invalidate();
         drop(term);
@@ -165,25 +165,25 @@ impl Intake {
     }
 
     /// A row that is in memory here, and this node's own in the table, is not delivered now: any node may claim it.
-    pub(crate) fn hand_back(&self, row: RowId) {
+    pub(crate) fn queue_release(&self, row: RowId) {
         let seq = row.seq;
         if !self.release_queue.push(row, true) {
             // It finds the row by itself, as it finds whatever it forgot.
-            self.registry.release([seq]);
+            self.registry.remove([seq]);
         }
     }
 
     /// Rows that are in memory here are left in the table, to be read again when there is room for them. If they are this node's own in the
     /// table, any node may claim them meanwhile.
-    pub(crate) fn leave(&self, rows: impl IntoIterator<Item = RowId>, fence: Fence) {
-        let forgotten = rows.into_iter().filter_map(|row| {
+    pub(crate) fn leave_in_table(&self, rows: impl IntoIterator<Item = RowId>, fence: Fence) {
+        let removed = rows.into_iter().filter_map(|row| {
             let seq = row.seq;
             (fence != Fence::Row || !self.release_queue.push(row, false)).then_some(seq)
         });
-        self.registry.release(forgotten);
+        self.registry.remove(removed);
     }
 
-    /// The number of events that are queued, running or waiting to be recorded. Of rows that are to be given back only the identity is
+    /// The number of events that are queued, running or waiting to be recorded. Of rows that are to be released only the identity is
     /// remembered.
     pub(crate) fn in_memory(&self) -> usize {
         self.registry.taken().saturating_sub(self.release_queue.len())
@@ -287,12 +287,12 @@ impl Intake {
                 return Offered::NotOurs;
             }
         }
-        if self.pauses.hold(row.envelope().event_type(), row.handler()) {
+        if self.pauses.is_paused(row.envelope().event_type(), row.handler()) {
             // Whoever resumes it has all of the table read anew.
             if holder.is_some() {
-                self.hand_back(row.id(seq));
+                self.queue_release(row.id(seq));
             } else {
-                self.registry.release([seq]);
+                self.registry.remove([seq]);
             }
             return Offered::Paused;
         }
@@ -301,9 +301,9 @@ impl Intake {
             return Offered::Queued;
         }
         if holder.is_some() {
-            self.hand_back(row.id(seq));
+            self.queue_release(row.id(seq));
         } else {
-            self.registry.release([seq]);
+            self.registry.remove([seq]);
             self.poll_schedule.wake_for(seq);
         }
         Offered::NoRoom
@@ -347,7 +347,7 @@ impl CommitSink for Intake {
 
     /// The receipt of these rows is gone.
     fn forget(&self, seqs: &[i64]) {
-        self.registry.forget(seqs);
+        self.registry.withdraw_announcements(seqs);
     }
 
     /// Adds the rows that the hot queue could take, if they are known to be committed, to others of the same transaction.

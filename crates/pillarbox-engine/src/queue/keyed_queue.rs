@@ -18,6 +18,7 @@ use super::turn_queue::Turn;
 use super::{Class, Item, Limits, MAX_PASSED_OVER, Shares};
 use crate::config::FailingKey;
 use crate::operator_pauses::OperatorPauses;
+use crate::tenure::Suspects;
 use pillarbox_core::handle::{DeliveringNode, Path};
 use pillarbox_core::ownership::{Partitions, PriorAttempt};
 use pillarbox_core::plants;
@@ -118,8 +119,9 @@ impl KeyedQueue {
     /// were taken over, and no more than that owner can have had in memory.
     pub(crate) fn suspect(&self, unclean: Partitions, highest: i64) {
         let mut state = self.state.lock();
-        let Suspected { partitions, left, up_to } = &mut state.suspected;
-        (*partitions, *left, *up_to) = (partitions.union(unclean), self.capacity, highest.max(*up_to));
+        let Suspected { partitions, rows } = &mut state.suspected;
+        *partitions = partitions.union(unclean);
+        *rows = Suspects { left: self.capacity, up_to: highest.max(rows.up_to) };
     }
 
     /// From now on this node delivers the events of `active` and of no other partition. Returns the events that were waiting
@@ -157,7 +159,7 @@ impl KeyedQueue {
         let mut state = self.state.lock();
         let state = &mut *state;
         let mut dropped = Vec::new();
-        let is_paused = |item: &Item| self.pauses.hold_row(&item.row);
+        let is_paused = |item: &Item| self.pauses.is_row_paused(&item.row);
         for key in state.keys.values_mut() {
             let mut is_behind_pause = false;
             key.waiting.retain(|item| {
@@ -361,7 +363,7 @@ impl KeyedQueue {
             }
         }
         state.ready.put_back(turn, passed);
-        self.shares.give_back(class, max - items.len());
+        self.shares.refund(class, max - items.len());
         let is_wanted = items.iter().any(|item| self.wants(&state, item));
         drop(state);
         if is_wanted || !items.is_empty() {
@@ -433,7 +435,7 @@ impl KeyedQueue {
 
     /// An event is left in the table as it is, to be read again when its type is: so are those that were waiting behind it in
     /// memory, which are returned. Nothing of its key is taken until [`recorded`](Self::recorded) says that it did not change: a fetch
-    /// leaves out what the registry holds, so all of them have to be released there first, or later ones would overtake them.
+    /// leaves out what the registry holds, so all of them have to be removed there first, or later ones would overtake them.
     pub(crate) fn left(&self, seq: i64) -> Decided {
         let mut state = self.state.lock();
         let state = &mut *state;

@@ -221,7 +221,7 @@ impl ReadyQueue {
             }
             queue.put_back(turn, passed);
         }
-        self.shares.give_back(class, max - items.len());
+        self.shares.refund(class, max - items.len());
         items
     }
 
@@ -251,7 +251,7 @@ impl ReadyQueue {
         let State { hot, cold, .. } = &mut *state;
         for queue in [hot, cold] {
             queue.retain(|item| {
-                let is_paused = pauses.hold_row(&item.row);
+                let is_paused = pauses.is_row_paused(&item.row);
                 let stays = item.is_announced() && !is_paused && (!in_order || dropped.is_empty());
                 if !stays {
                     dropped.push(item, is_paused);

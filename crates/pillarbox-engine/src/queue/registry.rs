@@ -52,7 +52,7 @@ struct Entries {
     invalidations: u64,
     /// Rows that other nodes may have, and until when this one does not take them.
     skipped: HashMap<i64, Instant>,
-    /// The row for whose release somebody waits.
+    /// The row for whose removal somebody waits.
     watched: Option<i64>,
 }
 
@@ -93,7 +93,7 @@ impl Registry {
     }
 
     /// Nobody will say any more that these rows were committed.
-    pub(crate) fn forget(&self, seqs: &[i64]) {
+    pub(crate) fn withdraw_announcements(&self, seqs: &[i64]) {
         let mut entries = self.entries.lock();
         for seq in seqs {
             if entries.rows.get(seq) == Some(&Entry::Announced) {
@@ -121,8 +121,8 @@ impl Registry {
         seqs.iter().any(|seq| entries.rows.get(seq) == Some(&Entry::Announced))
     }
 
-    /// Gives up rows that were taken: they are settled, or left to the table.
-    pub(crate) fn release(&self, seqs: impl IntoIterator<Item = i64>) {
+    /// Removes rows that were taken: they are settled, or left in the table.
+    pub(crate) fn remove(&self, seqs: impl IntoIterator<Item = i64>) {
         let mut entries = self.entries.lock();
         let entries = &mut *entries;
         for seq in seqs {
@@ -214,7 +214,7 @@ impl Registry {
         entries.watched = matches!(entries.rows.get(&seq), Some(Entry::Taken { .. })).then_some(seq);
     }
 
-    /// The row that is watched, until it is released; it may be taken again at once.
+    /// The row that is watched, until it is removed; it may be taken again at once.
     pub(crate) fn watched(&self) -> Option<i64> {
         self.entries.lock().watched
     }
@@ -332,7 +332,7 @@ mod tests {
         registry.announce([1, 2]);
         assert_eq!(registry.begin_fetch().admit([(row(1), false, None), (row(3), true, None)]), [true, true]);
         assert_eq!(registry.take_announced(row(1)), HotTake::Before);
-        registry.release([1]);
+        registry.remove([1]);
         assert_eq!(registry.take_announced(row(1)), HotTake::Unknown, "not even after it was settled");
         assert_eq!(registry.take_announced(row(2)), HotTake::Now);
         assert_eq!(registry.begin_fetch().admit([(row(2), false, None)]), [false], "and the other way round");
@@ -344,7 +344,7 @@ mod tests {
         registry.announce([1]);
         let fetch = registry.begin_fetch();
         assert_eq!(registry.take_announced(row(1)), HotTake::Now);
-        registry.release([1]);
+        registry.remove([1]);
         assert_eq!(fetch.admit([(row(1), false, None)]), [false]);
         drop(fetch);
         let later = registry.begin_fetch().admit([(row(1), false, None)]);
@@ -355,18 +355,18 @@ mod tests {
     fn a_fetch_that_saw_too_much_settled_is_called_off() {
         let registry = Registry::default();
         let fetch = registry.begin_fetch();
-        registry.release(0..=i64::try_from(MAX_SETTLED_DURING_FETCH).expect("small"));
+        registry.remove(0..=i64::try_from(MAX_SETTLED_DURING_FETCH).expect("small"));
         assert_eq!(fetch.admit([(row(-1), false, None)]), [false]);
         drop(fetch);
         assert_eq!(registry.entries.lock().rows.len(), 0, "and nothing is remembered afterwards");
     }
 
     #[test]
-    fn forgetting_leaves_taken_rows_alone() {
+    fn withdrawing_announcements_leaves_taken_rows_alone() {
         let registry = Registry::default();
         registry.announce([1, 2]);
         assert_eq!(registry.take_announced(row(1)), HotTake::Now);
-        registry.forget(&[1, 2]);
+        registry.withdraw_announcements(&[1, 2]);
         assert_eq!(registry.taken(), 1);
         assert_eq!(registry.take_announced(row(2)), HotTake::Unknown);
         registry.announce([3]);
@@ -377,16 +377,16 @@ mod tests {
 
     /// Whoever waits would else wait for one that waits for him.
     #[test]
-    fn a_watched_row_is_watched_no_more_once_it_was_released() {
+    fn a_watched_row_is_watched_no_more_once_it_was_removed() {
         let registry = Registry::default();
         registry.watch(1);
         assert_eq!(registry.watched(), None, "it is not taken");
         let take = || registry.begin_fetch().admit([(row(1), true, None), (row(2), true, None)]);
         assert_eq!(take(), [true, true]);
         registry.watch(1);
-        registry.release([2]);
+        registry.remove([2]);
         assert_eq!(registry.watched(), Some(1));
-        registry.release([1]);
+        registry.remove([1]);
         assert_eq!(take(), [true, true], "it has failed, and is tried again");
         assert_eq!(registry.watched(), None);
     }

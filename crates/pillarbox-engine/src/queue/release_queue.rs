@@ -11,22 +11,22 @@ use crate::poll_schedule::PollSchedule;
 
 /// Rows to remember at most; what is beyond that this node finds by itself, as it finds whatever it forgot.
 const MAX_ROWS: usize = 100_000;
-/// Rows given back by one statement at most.
+/// Rows released by one statement at most.
 pub(crate) const MAX_RELEASED_AT_ONCE: usize = 5_000;
 
-/// Rows that are this node's own in the table and that it does not deliver now: they found the hot queue full, their class has its share of the memory, their type is
-/// paused, or they are left to other nodes. They are given back, so that any node may claim them. Until they are, they stay registered as taken: a row
-/// that this node claimed again meanwhile would be given away under its hands.
+/// Rows that are this node's own in the table and that it does not deliver now: they found the hot queue full, their class has its share of
+/// the memory, their type is paused, or they are left to other nodes. They are released there, so that any node may claim them. Until they
+/// are, they stay registered as taken: a row that this node claimed again meanwhile would be released under its hands.
 #[derive(Debug, Default)]
 pub(crate) struct ReleaseQueue {
-    /// Each with whether this node looks for it when it is given back.
+    /// Each with whether this node looks for it when it is released.
     rows: Mutex<Vec<(RowId, bool)>>,
     /// Notified when a row is queued.
     queued: Notify,
 }
 
 impl ReleaseQueue {
-    /// Remembers a row that is to be given back; false if there is no room. `wanted` says that this node looks for it then.
+    /// Remembers a row that is to be released; false if there is no room. `wanted` says that this node looks for it then.
     pub(crate) fn push(&self, row: RowId, wanted: bool) -> bool {
         let mut rows = self.rows.lock();
         let has_room = rows.len() < MAX_ROWS;
@@ -38,7 +38,7 @@ impl ReleaseQueue {
         has_room
     }
 
-    /// The number of rows that are to be given back.
+    /// The number of rows that are to be released.
     pub(crate) fn len(&self) -> usize {
         self.rows.lock().len()
     }
@@ -48,8 +48,8 @@ impl ReleaseQueue {
         self.rows.lock().clear();
     }
 
-    /// Gives rows back for as long as it is polled.
-    pub(crate) async fn give_back(
+    /// Releases rows for as long as it is polled.
+    pub(crate) async fn run_releases(
         &self,
         store: &dyn Store,
         node: &NodeId,
@@ -59,25 +59,25 @@ impl ReleaseQueue {
     ) {
         let mut backoff = Backoff::default();
         loop {
-            let given: Vec<(RowId, bool)> = self.rows.lock().iter().take(MAX_RELEASED_AT_ONCE).cloned().collect();
-            if given.is_empty() {
+            let next: Vec<(RowId, bool)> = self.rows.lock().iter().take(MAX_RELEASED_AT_ONCE).cloned().collect();
+            if next.is_empty() {
                 self.queued.notified().await;
                 continue;
             }
-            let lowest = given.iter().filter(|(_, wanted)| *wanted).map(|(row, _)| row.seq).min();
-            let rows: Vec<RowId> = given.into_iter().map(|(row, _)| row).collect();
+            let lowest = next.iter().filter(|(_, wanted)| *wanted).map(|(row, _)| row.seq).min();
+            let rows: Vec<RowId> = next.into_iter().map(|(row, _)| row).collect();
             if plants::is("given_back_row_is_forgotten_first") {
-                registry.release(rows.iter().map(|row| row.seq));
+                registry.remove(rows.iter().map(|row| row.seq));
             }
             match store.release(node, &rows).await {
                 Ok(()) => {
                     backoff.end();
                     // Nobody else takes any out while a term is open.
                     let mut left = self.rows.lock();
-                    let given = rows.len().min(left.len());
-                    left.drain(..given);
+                    let released = rows.len().min(left.len());
+                    left.drain(..released);
                     drop(left);
-                    registry.release(rows.iter().map(|row| row.seq));
+                    registry.remove(rows.iter().map(|row| row.seq));
                     if let Some(lowest) = lowest {
                         poll_schedule.wake_for(lowest);
                     }

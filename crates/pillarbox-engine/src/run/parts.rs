@@ -13,14 +13,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::supervisor::Supervisor;
 use super::{Shared, TypePause};
-use crate::claim::{InterventionWatch, Operators, OrderedPoller, PassedOver, Poller, ReadCursor, ReadState};
+use crate::claim::{OperatorChanges, OperatorChangesLoop, OrderedPoller, PassedOver, Poller, ReadCursor, ReadState};
 use crate::dispatch::{Completion, CrashTracker, Positions, Unknown, Worker};
 use crate::maintain::{Purger, ReadPointKeeper, Task};
 use crate::observe::Telemetry;
 use crate::ownership::{Reaper, Rebalancer};
 use crate::queue::{Classes, InFlight, KeyedQueue, Limits, ReadyQueue, Shares, WorkQueue};
 use crate::settle::{Complaints, Settler};
-use crate::tenure::Tenure;
+use crate::tenure::{Suspects, Tenure};
 
 /// The signals that end the tasks of a term, in the order of its end.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +46,7 @@ pub(super) struct Parts<'a> {
     pub(super) crashes: Arc<CrashTracker>,
     deliverer: Arc<DeliveringNode>,
     type_pause: TypePause,
-    operators: Arc<Operators>,
+    operator_changes: Arc<OperatorChanges>,
     verdicts: mpsc::Sender<Verdict>,
     signals: Signals,
 }
@@ -88,14 +88,14 @@ impl<'a> Parts<'a> {
         let in_flight = Arc::new(in_flight);
         let crashes = CrashTracker::new(Arc::clone(&shared.store), Arc::clone(&in_flight), Arc::clone(telemetry));
         let crashes = Arc::new(crashes);
-        let operators = Operators::new(
+        let operator_changes = OperatorChanges::new(
             Arc::clone(&shared.store),
             Arc::clone(&in_flight),
             &tenure,
             Arc::clone(&shared.telemetry.loops),
         );
-        let operators = Arc::new(operators);
-        Self { supervisor, tenure, in_flight, crashes, deliverer, type_pause, operators, verdicts, signals }
+        let operator_changes = Arc::new(operator_changes);
+        Self { supervisor, tenure, in_flight, crashes, deliverer, type_pause, operator_changes, verdicts, signals }
     }
 
     pub(super) fn worker(&self) -> Worker {
@@ -115,7 +115,7 @@ impl<'a> Parts<'a> {
             verdicts: self.verdicts.clone(),
             crashes: Arc::clone(&self.crashes),
             type_pause: self.type_pause.clone(),
-            operators: Arc::clone(&self.operators),
+            operator_changes: Arc::clone(&self.operator_changes),
             ending: self.signals.stop_claiming.clone(),
             deliverer: Arc::clone(&self.deliverer),
             abandon: self.signals.abandon.clone(),
@@ -169,8 +169,10 @@ impl<'a> Parts<'a> {
             invalidations: self.in_flight.invalidations(),
             // As many had been counted before anything was read.
             interventions: self.tenure.interventions,
-            suspects: if self.tenure.unclean { self.supervisor.config.dispatch.cold_capacity } else { 0 },
-            suspects_up_to: i64::MAX,
+            suspects: Suspects {
+                left: if self.tenure.unclean { self.supervisor.config.dispatch.cold_capacity } else { 0 },
+                up_to: i64::MAX,
+            },
             verdicts: self.verdicts.clone(),
             stop: self.signals.stop_claiming.clone(),
             abandon: self.signals.abandon.clone(),
@@ -237,9 +239,9 @@ impl<'a> Parts<'a> {
         })
     }
 
-    pub(super) fn intervention_watch(&self) -> InterventionWatch {
-        InterventionWatch {
-            operators: Arc::clone(&self.operators),
+    pub(super) fn operator_changes_loop(&self) -> OperatorChangesLoop {
+        OperatorChangesLoop {
+            changes: Arc::clone(&self.operator_changes),
             in_flight: Arc::clone(&self.in_flight),
             random: Arc::clone(&self.supervisor.random),
         }
@@ -285,10 +287,10 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Gives back rows that this node holds and does not deliver now.
-    pub(super) fn give_back(&self) -> impl Future<Output = ()> + use<> {
+    /// Releases rows that this node holds and does not deliver now.
+    pub(super) fn run_releases(&self) -> impl Future<Output = ()> + use<> {
         let (store, in_flight) = (Arc::clone(&self.supervisor.shared.store), Arc::clone(&self.in_flight));
         let (node, random) = (self.tenure.node.clone(), Arc::clone(&self.supervisor.random));
-        async move { in_flight.give_back(&*store, &node, &*random).await }
+        async move { in_flight.run_releases(&*store, &node, &*random).await }
     }
 }

@@ -345,7 +345,7 @@ impl Supervisor {
                 Ok(interventions) => return self.noted(interventions),
                 Err(error) => {
                     if backoff.is_first() {
-                        tracing::warn!(%error, "changes by operators cannot be read; trying again");
+                        tracing::warn!(%error, "operator changes cannot be read; trying again");
                     }
                     self.shared.telemetry.loops.join.sleep(backoff.next(&*self.random)).await;
                 }

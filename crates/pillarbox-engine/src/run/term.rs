@@ -103,8 +103,8 @@ impl<'a> Term<'a> {
             }
         }
         // As long as a call may begin.
-        let interventions = parts.while_delivering(parts.intervention_watch().run());
-        settler.spawn(vital("intervention watch", lost(), interventions).in_current_span());
+        let changes = parts.while_delivering(parts.operator_changes_loop().run());
+        settler.spawn(vital("operator changes", lost(), changes).in_current_span());
         let read_point = parts.while_claiming(parts.read_point_keeper().run());
         deliverers.spawn(vital("read point keeper", lost(), read_point).in_current_span());
         if let Some(purger) = parts.purger() {
@@ -117,8 +117,8 @@ impl<'a> Term<'a> {
         if parts.tenure.fence() == Fence::Row {
             let reaper = parts.while_claiming(parts.reaper().run());
             deliverers.spawn(vital("reaper", lost(), reaper).in_current_span());
-            let give_back = parts.while_claiming(parts.give_back());
-            deliverers.spawn(vital("release queue", lost(), give_back).in_current_span());
+            let releases = parts.while_claiming(parts.run_releases());
+            deliverers.spawn(vital("release queue", lost(), releases).in_current_span());
         }
 
         Self {
@@ -203,7 +203,7 @@ impl<'a> Term<'a> {
         ended
     }
 
-    /// Gives back what is still in memory, so that another node delivers it at once and does not take this one for dead.
+    /// Releases the rows that are still in memory, so that another node delivers it at once and does not take this one for dead.
     async fn release(&self) {
         let rows = match self.tenure.fence() {
             Fence::Table | Fence::Partition => self.crashes.under_way(),
@@ -219,11 +219,13 @@ impl<'a> Term<'a> {
             Ok::<_, StoreError>(())
         };
         match timeout(LAST_SETTLE_TIMEOUT, releasing).await {
-            Ok(Ok(())) => tracing::info!(events = rows.len(), "gave back what was not delivered"),
+            Ok(Ok(())) => tracing::info!(events = rows.len(), "released the rows that were not delivered"),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "claimed rows could not be released; other nodes reclaim them when this node's lease ends");
             }
-            Err(_elapsed) => tracing::warn!("giving back what was not delivered took too long; it is freed by others"),
+            Err(_elapsed) => {
+                tracing::warn!("releasing the rows that were not delivered took too long; other nodes reclaim them");
+            }
         }
     }
 }

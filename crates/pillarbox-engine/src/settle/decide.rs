@@ -24,7 +24,7 @@ const COMMIT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The end of an attempt.
 #[derive(Debug)]
-pub(crate) enum Attempt {
+pub(crate) enum AttemptEnd {
     /// The handler returned.
     Ended(Result<Outcome, HandlerError>),
     /// The right to deliver the event ended before its handler was called.
@@ -66,21 +66,21 @@ impl From<Change> for Decision {
 }
 
 /// The whole of what decides about a row after an attempt.
-pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision {
+pub(crate) fn decide_row(row: &Row, attempt: AttemptEnd, rules: &Rules<'_>) -> Decision {
     let attempts = row.attempts;
     let failed = |error: &str, delay| failed(attempts.saturating_add(1), error, delay, rules);
     match attempt {
         // A position is kept, or not, before anything is decided.
-        Attempt::Ended(Ok(Outcome::Done | Outcome::DeliveredAs(_))) | Attempt::Recorded => Change::Done.into(),
-        Attempt::Unrecorded(error) => {
+        AttemptEnd::Ended(Ok(Outcome::Done | Outcome::DeliveredAs(_))) | AttemptEnd::Recorded => Change::Done.into(),
+        AttemptEnd::Unrecorded(error) => {
             Change::Retry { attempts, delay: COMMIT_RETRY_DELAY, error: Some(clean_error(&error)) }.into()
         }
-        Attempt::NotBegun => Change::Retry { attempts, delay: Duration::ZERO, error: None }.into(),
-        Attempt::Ended(Ok(Outcome::Defer(delay))) => {
+        AttemptEnd::NotBegun => Change::Retry { attempts, delay: Duration::ZERO, error: None }.into(),
+        AttemptEnd::Ended(Ok(Outcome::Defer(delay))) => {
             Change::Retry { attempts, delay: uncounted(delay), error: None }.into()
         }
-        Attempt::Ended(Ok(Outcome::Dead(reason))) => given_up(attempts, &reason, FailureReason::NotRetryable),
-        Attempt::Ended(Err(error)) => match error.kind() {
+        AttemptEnd::Ended(Ok(Outcome::Dead(reason))) => given_up(attempts, &reason, FailureReason::NotRetryable),
+        AttemptEnd::Ended(Err(error)) => match error.kind() {
             HandlerErrorKind::Unrecoverable => given_up(attempts, &error.text(), FailureReason::NotRetryable),
             HandlerErrorKind::Deferred(delay) | HandlerErrorKind::DeferredOnThisNode(delay) => {
                 let error = Some(clean_error(&error.text()));
@@ -95,8 +95,8 @@ pub(crate) fn decide(row: &Row, attempt: Attempt, rules: &Rules<'_>) -> Decision
             HandlerErrorKind::Retryable | HandlerErrorKind::Interrupted => failed(&error.text(), None),
             HandlerErrorKind::RetryAfter(delay) => failed(&error.text(), Some(delay)),
         },
-        Attempt::Panicked(message) => failed(&format!("the handler panicked: {message}"), None),
-        Attempt::Unroutable(why) => {
+        AttemptEnd::Panicked(message) => failed(&format!("the handler panicked: {message}"), None),
+        AttemptEnd::Unroutable(why) => {
             let error = clean_error(&unroutable(row, why));
             match rules.unroutable {
                 Unroutable::Park(delay) => parked(attempts, error, delay, rules),
@@ -179,14 +179,14 @@ mod tests {
     }
 
     /// Three attempts, and none after an error that reads "never".
-    fn decision(attempts: u32, attempt: Attempt, unroutable: Unroutable) -> Decision {
+    fn decision(attempts: u32, attempt: AttemptEnd, unroutable: Unroutable) -> Decision {
         let errors = &ErrorFilter::default().never_retry_on(|error| error.to_string() == "never");
         let rules =
             Rules { max_attempts: 3, policy: &Seconds, errors, unroutable, waited: false, random: &SystemRandom };
-        decide(&row(attempts), attempt, &rules)
+        decide_row(&row(attempts), attempt, &rules)
     }
 
-    fn after(attempts: u32, attempt: Attempt, unroutable: Unroutable) -> Change {
+    fn after(attempts: u32, attempt: AttemptEnd, unroutable: Unroutable) -> Change {
         decision(attempts, attempt, unroutable).change
     }
 
@@ -200,8 +200,8 @@ mod tests {
 
     #[test]
     fn every_end_of_an_attempt_has_its_change() {
-        let ok = |outcome| Attempt::Ended(Ok(outcome));
-        let err = |error| Attempt::Ended(Err(error));
+        let ok = |outcome| AttemptEnd::Ended(Ok(outcome));
+        let err = |error| AttemptEnd::Ended(Err(error));
         let minute = Duration::from_secs(60);
         let unroutable = "no handler is registered for event type `t` of aggregate type `a`";
         let table = [
@@ -227,17 +227,17 @@ mod tests {
             (0, err(HandlerError::retry_after(minute, "never")), retry(1, 60, Some("never"))),
             (0, err(HandlerError::unrecoverable("never")), dead(0, "never")),
             (0, err(HandlerError::interrupted("never")), retry(1, 1, Some("never"))),
-            (0, Attempt::Panicked("never".into()), retry(1, 1, Some("the handler panicked: never"))),
-            (0, Attempt::Panicked("boom".into()), retry(1, 1, Some("the handler panicked: boom"))),
-            (2, Attempt::Panicked("boom".into()), dead(3, "the handler panicked: boom")),
-            (1, Attempt::Unroutable(UnroutableReason::Unknown), dead(1, unroutable)),
+            (0, AttemptEnd::Panicked("never".into()), retry(1, 1, Some("the handler panicked: never"))),
+            (0, AttemptEnd::Panicked("boom".into()), retry(1, 1, Some("the handler panicked: boom"))),
+            (2, AttemptEnd::Panicked("boom".into()), dead(3, "the handler panicked: boom")),
+            (1, AttemptEnd::Unroutable(UnroutableReason::Unknown), dead(1, unroutable)),
         ];
         for (attempts, attempt, expected) in table {
             let case = format!("{attempt:?} after {attempts}");
             assert_eq!(after(attempts, attempt, Unroutable::Dead), expected, "{case}");
         }
         assert_eq!(
-            after(9, Attempt::Unroutable(UnroutableReason::Unknown), Unroutable::Park(minute)),
+            after(9, AttemptEnd::Unroutable(UnroutableReason::Unknown), Unroutable::Park(minute)),
             retry(9, 60, Some(unroutable))
         );
     }
@@ -245,16 +245,16 @@ mod tests {
     #[test]
     fn what_a_handler_gives_up_has_its_reason() {
         use FailureReason::{Exhausted, NotRetryable, Unroutable as NoHandler};
-        let err = |error| Attempt::Ended(Err(error));
+        let err = |error| AttemptEnd::Ended(Err(error));
         let table = [
-            (0, Attempt::Ended(Ok(Outcome::Done)), None),
-            (0, Attempt::Ended(Ok(Outcome::Dead("no".into()))), Some(NotRetryable)),
+            (0, AttemptEnd::Ended(Ok(Outcome::Done)), None),
+            (0, AttemptEnd::Ended(Ok(Outcome::Dead("no".into()))), Some(NotRetryable)),
             (1, err(HandlerError::retryable("x")), None),
             (2, err(HandlerError::retryable("x")), Some(Exhausted)),
             (2, err(HandlerError::retryable("never")), Some(NotRetryable)),
             (2, err(HandlerError::unrecoverable("x")), Some(NotRetryable)),
-            (2, Attempt::Panicked("boom".into()), Some(Exhausted)),
-            (0, Attempt::Unroutable(UnroutableReason::Unknown), Some(NoHandler)),
+            (2, AttemptEnd::Panicked("boom".into()), Some(Exhausted)),
+            (0, AttemptEnd::Unroutable(UnroutableReason::Unknown), Some(NoHandler)),
         ];
         for (attempts, attempt, expected) in table {
             let case = format!("{attempt:?} after {attempts}");
@@ -267,9 +267,9 @@ mod tests {
         let errors = &ErrorFilter::default();
         let (unroutable, random) = (Unroutable::default(), &SystemRandom);
         let rules = Rules { max_attempts: 3, policy: &Seconds, errors, unroutable, waited: true, random };
-        let by_a_route = Attempt::Ended(Err(HandlerError::unroutable(Duration::from_secs(60), "no route")));
-        for attempt in [Attempt::Unroutable(UnroutableReason::Unknown), by_a_route] {
-            let Decision { change, given_up } = decide(&row(1), attempt, &rules);
+        let by_a_route = AttemptEnd::Ended(Err(HandlerError::unroutable(Duration::from_secs(60), "no route")));
+        for attempt in [AttemptEnd::Unroutable(UnroutableReason::Unknown), by_a_route] {
+            let Decision { change, given_up } = decide_row(&row(1), attempt, &rules);
             assert!(matches!(change, Change::Dead { attempts: 1, .. }), "{change:?}");
             assert_eq!(given_up, Some(FailureReason::Unroutable));
         }
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_nobody_takes_says_why() {
-        let error = |why| match after(0, Attempt::Unroutable(why), Unroutable::Dead) {
+        let error = |why| match after(0, AttemptEnd::Unroutable(why), Unroutable::Dead) {
             Change::Dead { error, .. } => error,
             other => format!("{other:?}"),
         };
@@ -289,11 +289,11 @@ mod tests {
 
     #[test]
     fn an_event_that_counts_no_attempt_is_not_delivered_in_a_loop() {
-        let err = |error| Attempt::Ended(Err(error));
+        let err = |error| AttemptEnd::Ended(Err(error));
         let millis = Duration::from_millis;
         for (asked, given) in [(Duration::ZERO, millis(10)), (millis(9), millis(10)), (millis(11), millis(11))] {
             for attempt in [
-                Attempt::Ended(Ok(Outcome::Defer(asked))),
+                AttemptEnd::Ended(Ok(Outcome::Defer(asked))),
                 err(HandlerError::deferred(asked, "x")),
                 err(HandlerError::defer_on_this_node(asked, "x")),
                 err(HandlerError::unroutable(asked, "x")),
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_wait_longer_than_a_database_can_hold_is_cut() {
-        let change = after(0, Attempt::Ended(Ok(Outcome::Defer(Duration::MAX))), Unroutable::Dead);
+        let change = after(0, AttemptEnd::Ended(Ok(Outcome::Defer(Duration::MAX))), Unroutable::Dead);
         assert_eq!(change, Change::Retry { attempts: 0, delay: MAX_DELAY, error: None });
     }
 }

@@ -3,5 +3,5 @@
 mod decide;
 mod settler;
 
-pub(crate) use decide::{Attempt, Decision, Rules, decide, uncounted};
+pub(crate) use decide::{AttemptEnd, Decision, Rules, decide_row, uncounted};
 pub(crate) use settler::{Complaints, Settler};

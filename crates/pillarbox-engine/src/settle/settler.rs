@@ -106,7 +106,7 @@ impl Settler {
                         done.for_each(|verdict| self.remove(verdict));
                     }
                     if plants::is("release_before_the_record") {
-                        self.in_flight.forget(batch.iter().map(|verdict| verdict.row.seq).collect());
+                        self.in_flight.remove(batch.iter().map(|verdict| verdict.row.seq).collect());
                     }
                     self.record(&mut batch).await;
                     self.tell_of_the_end();
@@ -187,7 +187,8 @@ impl Settler {
         let call = self.store.settle(&self.tenure.node, self.tenure.fence(), batch);
         let call = call.instrument(tracing::debug_span!("settle", events = batch.len(), again));
         let answer = self.telemetry.meters.settle.measure(call, |_refused| batch.len()).await;
-        self.tenure.standing.holds();
+        // Its answer does not matter here: if the database went back, the lease ends by it, and this task with the term.
+        self.tenure.standing.check_history();
         answer.map_err(|error| FailedCall { error, took: began.elapsed() })
     }
 
@@ -335,7 +336,7 @@ impl Settler {
             let RowId { seq, event_id, handler } = row;
             tracing::error!(
                 events, event_id = event_id.as_str(), seq, handler = handler.as_deref(), %error,
-                "the database refuses to record the results of events; their handlers are called again within a minute"
+                "the database refuses to record verdicts; the handlers of their events are called again within a minute"
             );
         }
         if matches!(verdict.change, Change::Hold { .. }) {

@@ -40,8 +40,9 @@ impl Standing {
         self.mark.store(mark.0, Ordering::Release);
     }
 
-    /// True if all connections have seen one history since the node joined.
-    pub(crate) fn holds(&self) -> bool {
+    /// Checks that all connections have seen one history since the node joined; true if so. Otherwise it says so in the log and ends the
+    /// lease.
+    pub(crate) fn check_history(&self) -> bool {
         let now = self.store.history();
         if now.changes == self.joined.changes || plants::is("failover_goes_unnoticed") {
             return true;
@@ -137,9 +138,9 @@ mod tests {
     fn another_history_loses_the_lease() {
         let store = MemoryStore::new();
         let standing = standing(&store);
-        assert!(standing.holds());
+        assert!(standing.check_history());
         let earlier = store.inspect().snapshot();
         store.inspect().fail_over_to(&earlier);
-        assert!(!standing.holds() && standing.lost.is_cancelled());
+        assert!(!standing.check_history() && standing.lost.is_cancelled());
     }
 }

@@ -40,8 +40,8 @@ struct Read {
     ready: Option<i64>,
     /// Everything of its scope up to here has been seen.
     seen: i64,
-    /// The `seq` up to which the table was complete when it began.
-    complete: i64,
+    /// The safe point when it began: up to this `seq` the table was complete.
+    safe_seq: i64,
     from_bottom: bool,
     /// True if operators have intervened, so that all has to be read from the bottom.
     starts_over: bool,
@@ -50,23 +50,23 @@ struct Read {
 impl OrderedPoller {
     /// Fetches once; true if anything new was found. `None` if it has to choose anew before it asks the database.
     pub(super) async fn read(&mut self, job: Job, size: Limits, began: Instant) -> Result<Option<bool>, StoreError> {
-        if self.has_lost_its_place() {
+        if self.restart_if_history_changed() {
             return Ok(None);
         }
         self.state.full_since = None;
         // To pass over all that is at the bottom once is enough.
         let may_rise = self.state.ranges.iter().any(|range| range.mark == 0) && !self.state.found_nothing;
-        if (may_rise || self.is_bottom_due(&job, began)) && self.cursor.prove().await? {
+        if (may_rise || self.is_bottom_due(&job, began)) && self.cursor.advance_safe_point().await? {
             self.start_over();
             return Ok(None);
         }
-        // What is complete now is all to be seen by a fetch that begins now.
-        let complete = self.cursor.complete();
+        // All rows up to it are to be seen by a fetch that begins now.
+        let safe_seq = self.cursor.safe_seq();
         let in_flight = Arc::clone(&self.in_flight);
         let fetching = in_flight.begin_fetch();
         let begun = self.queue.begin_fetch();
         if begun.freed.is_some() {
-            // The job was chosen before this was given back to the table, and may begin above it: then it would be overtaken.
+            // The job was chosen before this was left in the table again, and may begin above it: then it would be overtaken.
             self.reread_from(begun.freed);
             return Ok(None);
         }
@@ -85,7 +85,7 @@ impl OrderedPoller {
         if fetch.scope.as_ref().is_some_and(|scope| scope.heads != Heads::None) {
             self.queue.saw_heads(begun.number, heads);
         }
-        let starts_over = self.has_to_start_over(interventions);
+        let starts_over = self.restart_if_intervened(interventions);
         if starts_over && !from_bottom {
             return Ok(Some(true));
         }
@@ -109,12 +109,12 @@ impl OrderedPoller {
             full,
             ready,
             seen,
-            complete,
+            safe_seq,
             from_bottom,
             starts_over,
         };
         let found = self.take(job, read, begun.number, rows, fetching).await;
-        if (full || began.elapsed() > SLOW_FETCH) && self.cursor.prove().await? {
+        if (full || began.elapsed() > SLOW_FETCH) && self.cursor.advance_safe_point().await? {
             self.start_over();
         }
         Ok(Some(found))
@@ -129,7 +129,7 @@ impl OrderedPoller {
     /// True if there is more to be read than a fetch has seen, and that may belong before what it brought: the database went back, or a
     /// type was resumed that it left in the table.
     fn has_missed_something(&mut self, fetch: &Fetch) -> bool {
-        self.has_lost_its_place() || !self.cursor.type_pause.are_paused(&fetch.without_types)
+        self.restart_if_history_changed() || !self.cursor.type_pause.are_paused(&fetch.without_types)
     }
 
     /// Puts the rows of a fetch, which has seen all of its scope up to `seen`, into the order in which they are delivered.
@@ -172,10 +172,10 @@ impl OrderedPoller {
         self.remember_left(&job, &read, &brought, &left);
         let took = read.began.elapsed();
         match job {
-            Job::Range(index) => self.has_read_range(index, read, is_worthless, took),
+            Job::Range(index) => self.note_read_range(index, read, is_worthless, took),
             Job::Refill(_) | Job::Passed(..) if is_worthless => {}
-            Job::Refill(refill) => self.queue.refilled(&refill.keys, fetch, read.seen, read.complete),
-            Job::Passed(index, wanted) => self.has_read_passed(index, wanted, read, &left),
+            Job::Refill(refill) => self.queue.refilled(&refill.keys, fetch, read.seen, read.safe_seq),
+            Job::Passed(index, wanted) => self.note_read_passed(index, wanted, read, &left),
         }
         if read.full && is_all_left && self.state.position(of) == before {
             self.cursor.read_in_vain(took);
@@ -193,16 +193,16 @@ impl OrderedPoller {
         let Some(range) = self.state.ranges.get_mut(*index) else { return };
         for (class, rows) in left.iter().filter(|(class, _)| **class != Class::PAUSED) {
             let below = rows.first().copied().unwrap_or_default().saturating_sub(1);
-            // An earlier row of one of their keys may stand above what this fetch has seen, and may still appear above what is
-            // complete.
-            let proven = read.seen.min(read.complete).max(read.above);
-            range.passed.left(*class, below.min(proven));
+            // An earlier row of one of their keys may stand above what this fetch has seen, and may still appear above the
+            // safe point.
+            let read_up_to = read.seen.min(read.safe_seq).max(read.above);
+            range.passed.left(*class, below.min(read_up_to));
         }
-        range.passed.has_read_rows(brought, left, MAX_LEFT_OUT.saturating_sub(remembered));
+        range.passed.note_read_rows(brought, left, MAX_LEFT_OUT.saturating_sub(remembered));
     }
 
-    /// A range has been read: its mark moves up to where it is proven that nothing was missed.
-    fn has_read_range(&mut self, index: usize, read: Read, is_worthless: bool, took: Duration) {
+    /// A range has been read: its mark moves up as far as nothing was missed, which is at most to the safe point.
+    fn note_read_range(&mut self, index: usize, read: Read, is_worthless: bool, took: Duration) {
         let now = Instant::now();
         self.state.last_read = Some((now, took));
         let Some(range) = self.state.ranges.get_mut(index) else { return };
@@ -214,28 +214,28 @@ impl OrderedPoller {
             return;
         }
         let ready = read.ready.unwrap_or_default();
-        let proven = if plants::is("mark_moves_unproven") { ready } else { read.seen.min(read.complete) };
+        let read_up_to = if plants::is("mark_moves_unproven") { ready } else { read.seen.min(read.safe_seq) };
         range.unread = read.full;
-        range.mark = range.mark.max(proven);
+        range.mark = range.mark.max(read_up_to);
         range.passed.forget_rows_up_to(range.mark);
         range.reached = range.reached.max(ready);
     }
 
     /// A range has been read for a class that is passed over, of which `left` are the rows that had no place. As the mark, the place to
-    /// go on from moves up only to where the table is proven complete.
-    fn has_read_passed(&mut self, index: usize, wanted: Wanted, read: Read, left: &BTreeMap<Class, Vec<i64>>) {
-        let Read { seen, complete, starts_over, .. } = read;
+    /// go on from moves up to the safe point at most.
+    fn note_read_passed(&mut self, index: usize, wanted: Wanted, read: Read, left: &BTreeMap<Class, Vec<i64>>) {
+        let Read { seen, safe_seq, starts_over, .. } = read;
         let is_telling = read.ready.is_some() || !read.full || read.limit >= MIN_CONCLUSIVE_ROWS;
         if starts_over || !is_telling {
             return;
         }
         let Some(range) = self.state.ranges.get_mut(index) else { return };
         let left = left.get(&wanted.class).and_then(|rows| rows.first()).copied();
-        let proven = seen.min(complete).max(wanted.above);
+        let read_up_to = seen.min(safe_seq).max(wanted.above);
         match left {
             // One with a due time may have been left that stands far above what was read.
-            Some(left) => range.passed.read(wanted.class, left.saturating_sub(1).min(proven)),
-            None if seen < range.reached && seen > wanted.above => range.passed.read(wanted.class, proven),
+            Some(left) => range.passed.read(wanted.class, left.saturating_sub(1).min(read_up_to)),
+            None if seen < range.reached && seen > wanted.above => range.passed.read(wanted.class, read_up_to),
             // From here on its events are read with the others.
             None => {
                 range.passed.caught_up(wanted.class);
@@ -341,15 +341,15 @@ impl OrderedPoller {
         });
         let read = events.len();
         let tenure = &self.cursor.tenure;
-        let with_past = |row: Arc<Row>| {
+        let with_prior_attempt = |row: Arc<Row>| {
             let prior_attempt = tenure.prior_attempt(row.locked_by.as_deref());
             (row, prior_attempt)
         };
-        let events: Vec<_> = events.into_iter().map(with_past).collect();
+        let events: Vec<_> = events.into_iter().map(with_prior_attempt).collect();
         // Without waiting for anything: what was checked of the fetch has to hold still.
         let (refused, left) = self.queue.push(events, source);
         Counters::add(&self.cursor.telemetry.counters.cold, (read - refused.len()) as u64);
-        self.in_flight.forget(refused);
+        self.in_flight.remove(refused);
         for (_, verdict) in broken {
             // The channel closes only when the term is over; the row then stays as it is.
             drop(self.verdicts.send(verdict).await);

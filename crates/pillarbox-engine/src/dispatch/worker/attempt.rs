@@ -15,7 +15,7 @@ use super::Worker;
 use crate::handlers::{Registered, Target, UnroutableReason, guarded};
 use crate::observe::Slot;
 use crate::queue::Item;
-use crate::settle::Attempt;
+use crate::settle::AttemptEnd;
 
 impl Worker {
     /// Calls the handler of one event, with the interceptors around it.
@@ -24,9 +24,9 @@ impl Worker {
         item: &Item,
         found: Result<&Registered, UnroutableReason>,
         slot: &Slot,
-    ) -> Attempt {
+    ) -> AttemptEnd {
         match found.map(|registered| &registered.target) {
-            Err(why) => Attempt::Unroutable(why),
+            Err(why) => AttemptEnd::Unroutable(why),
             Ok(Target::One(handler)) => {
                 let limit = self.limit(found.ok());
                 let delivery = self.delivery(item);
@@ -34,9 +34,9 @@ impl Worker {
                 let kept = (ran > 0).then(|| delivery.clone());
                 let items = std::slice::from_ref(item);
                 let attempt = match (before, handler.transactional()) {
-                    (Err(error), _) => Attempt::Ended(Err(error)),
+                    (Err(error), _) => AttemptEnd::Ended(Err(error)),
                     (Ok(()), None) => match self.handling(items, limit, slot, || handler.handle(delivery)).await {
-                        Ok(result) => Attempt::Ended(result),
+                        Ok(result) => AttemptEnd::Ended(result),
                         Err(broken) => broken.into(),
                     },
                     (Ok(()), Some(handler)) => {
@@ -51,7 +51,8 @@ impl Worker {
             Ok(Target::Batch { handler, .. }) => {
                 let items = std::slice::from_ref(item);
                 let attempts = Box::pin(self.attempt_batch(&**handler, items, found.ok(), slot)).await;
-                let unanswered = || Attempt::Ended(Err(HandlerError::interrupted("the batch handler was not called")));
+                let unanswered =
+                    || AttemptEnd::Ended(Err(HandlerError::interrupted("the batch handler was not called")));
                 attempts.into_iter().next().unwrap_or_else(unanswered)
             }
         }
@@ -64,7 +65,7 @@ impl Worker {
         items: &[Item],
         registered: Option<&Registered>,
         slot: &Slot,
-    ) -> Vec<Attempt> {
+    ) -> Vec<AttemptEnd> {
         let limit = self.limit(registered);
         let mut passed = Vec::with_capacity(items.len());
         let mut entries = Vec::with_capacity(items.len());
@@ -90,13 +91,13 @@ impl Worker {
         let mut attempts = Vec::with_capacity(items.len());
         for (item, kept, ran, before) in entries {
             let attempt = match before.map(|()| answers.next()) {
-                Err(error) => Attempt::Ended(Err(error)),
-                Ok(Some(result)) => Attempt::Ended(result),
+                Err(error) => AttemptEnd::Ended(Err(error)),
+                Ok(Some(result)) => AttemptEnd::Ended(result),
                 Ok(None) => match &broken {
                     Some(broken) => broken.clone().into(),
                     None => {
                         let problem = format!("the batch handler answered for {answered} of {asked} events");
-                        Attempt::Ended(Err(HandlerError::interrupted(problem)))
+                        AttemptEnd::Ended(Err(HandlerError::interrupted(problem)))
                     }
                 },
             };
@@ -156,28 +157,28 @@ impl Worker {
         item: &Item,
         ran: usize,
         delivery: &Delivery,
-        attempt: &Attempt,
+        attempt: &AttemptEnd,
         limit: Option<Duration>,
         slot: &Slot,
     ) {
         let after = async {
             match attempt {
-                Attempt::Ended(ended) => self.interceptors.after(ran, delivery, ended.as_ref()).await,
-                Attempt::Recorded => self.interceptors.after(ran, delivery, Ok(&Outcome::Done)).await,
-                Attempt::Panicked(panic) => {
+                AttemptEnd::Ended(ended) => self.interceptors.after(ran, delivery, ended.as_ref()).await,
+                AttemptEnd::Recorded => self.interceptors.after(ran, delivery, Ok(&Outcome::Done)).await,
+                AttemptEnd::Panicked(panic) => {
                     let error = HandlerError::retryable(format!("the handler panicked: {panic}"));
                     self.interceptors.after(ran, delivery, Err(&error)).await;
                 }
-                Attempt::Unrecorded(error) => {
+                AttemptEnd::Unrecorded(error) => {
                     let error = HandlerError::interrupted(error.clone());
                     self.interceptors.after(ran, delivery, Err(&error)).await;
                 }
-                Attempt::NotBegun => {
+                AttemptEnd::NotBegun => {
                     let error =
                         HandlerError::interrupted("the right to deliver the event ended before its handler was called");
                     self.interceptors.after(ran, delivery, Err(&error)).await;
                 }
-                Attempt::Unroutable(_) => {}
+                AttemptEnd::Unroutable(_) => {}
             }
             Ok(())
         };
@@ -228,7 +229,7 @@ impl fmt::Display for Broken {
     }
 }
 
-impl From<Broken> for Attempt {
+impl From<Broken> for AttemptEnd {
     fn from(broken: Broken) -> Self {
         match broken {
             Broken::Panicked(panic) => Self::Panicked(panic),

@@ -67,7 +67,7 @@ impl Worker {
                 self.crashes.withdraw(&self.tenure, &[item.row.id()]).await;
             }
             let mut row = in_state(&item.row, Expected { attempts, ..verdict.expected });
-            if is_hold_sent && !self.ending.run_until_cancelled(self.in_flight.is_hold_recorded()).await? {
+            if is_hold_sent && !self.ending.run_until_cancelled(self.in_flight.wait_hold_recorded()).await? {
                 let Some(expected) = self.ending.run_until_cancelled(self.state_in_place(&row)).await? else {
                     return Some(self.over_in_place(&row));
                 };
@@ -109,7 +109,7 @@ impl Worker {
 
     /// A row is over, by an operator: the events behind it go on.
     fn over_in_place(&self, row: &Row) -> Delivered<'_> {
-        self.in_flight.let_go(row.seq);
+        self.in_flight.leave_without_verdict(row.seq);
         None.into()
     }
 

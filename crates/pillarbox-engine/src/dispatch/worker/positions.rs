@@ -3,7 +3,7 @@ use pillarbox_core::row::{Change, Position};
 use pillarbox_core::store::Row;
 use pillarbox_core::throttle::Throttle;
 
-use crate::settle::Attempt;
+use crate::settle::AttemptEnd;
 
 /// Decides whether rows keep the positions that handlers report.
 #[derive(Debug)]
@@ -20,10 +20,10 @@ impl Positions {
 
     /// The change after an attempt that has delivered its event; any other attempt is given back. Called for every event.
     #[inline]
-    pub(super) fn delivered(&self, row: &Row, attempt: Attempt) -> Result<Change, Attempt> {
+    pub(super) fn delivered(&self, row: &Row, attempt: AttemptEnd) -> Result<Change, AttemptEnd> {
         match attempt {
-            Attempt::Ended(Ok(Outcome::Done)) => Ok(Change::Done),
-            Attempt::Ended(Ok(Outcome::DeliveredAs(text))) => Ok(self.delivered_as(row, text)),
+            AttemptEnd::Ended(Ok(Outcome::Done)) => Ok(Change::Done),
+            AttemptEnd::Ended(Ok(Outcome::DeliveredAs(text))) => Ok(self.delivered_as(row, text)),
             other => Err(other),
         }
     }
@@ -67,7 +67,7 @@ mod tests {
         let event = Envelope::builder("t").payload_json("{}").build().expect("valid");
         let row = Row::fresh(&NewRow::new(event), 1, Timestamp::from_micros(0));
         let delivered = |keep, outcome| {
-            let attempt = Attempt::Ended(Ok(outcome));
+            let attempt = AttemptEnd::Ended(Ok(outcome));
             Positions::new(keep).delivered(&row, attempt).map_err(|attempt| format!("{attempt:?}"))
         };
         let kept = Change::DeliveredAs(Position::new("s/1").expect("a position"));

@@ -19,7 +19,7 @@ use crate::backoff::Backoff;
 use crate::handlers::guarded;
 use crate::observe::{Counters, Slot};
 use crate::queue::Item;
-use crate::settle::Attempt;
+use crate::settle::AttemptEnd;
 
 /// The means to complete an event in a transaction of its handler's.
 #[derive(Debug)]
@@ -43,17 +43,17 @@ impl Worker {
         delivery: Delivery,
         limit: Option<Duration>,
         slot: &Slot,
-    ) -> Attempt {
+    ) -> AttemptEnd {
         let (row, items) = (&item.row, std::slice::from_ref(item));
         let _turn = match &self.completion.turn {
             Some(turn) => turn.acquire().await.ok(),
             None => None,
         };
-        let Some(begun) = self.begin_transaction(handler, item, limit, slot).await else { return Attempt::NotBegun };
+        let Some(begun) = self.begin_transaction(handler, item, limit, slot).await else { return AttemptEnd::NotBegun };
         let (ready, outcome) = match self.handling(items, limit, slot, || begun.handle(delivery)).await {
             Ok(Ok(Handling::Done { ready, outcome })) => (ready, outcome),
-            Ok(Ok(Handling::Otherwise(outcome))) => return Attempt::Ended(Ok(outcome)),
-            Ok(Err(error)) => return Attempt::Ended(Err(error)),
+            Ok(Ok(Handling::Otherwise(outcome))) => return AttemptEnd::Ended(Ok(outcome)),
+            Ok(Err(error)) => return AttemptEnd::Ended(Err(error)),
             Err(broken) => return broken.into(),
         };
         let completion = EventCompletion {
@@ -67,14 +67,14 @@ impl Worker {
         }
         let commit = guarded(|| ready.commit(completion));
         match limited("the commit of the handler's transaction", items, limit, slot, commit).await {
-            Ok(Ok(())) => Attempt::Recorded,
+            Ok(Ok(())) => AttemptEnd::Recorded,
             Ok(Err(error)) => self.unrecorded(row, error.text()),
             Err(broken) => self.unrecorded(row, broken.to_string()),
         }
     }
 
     /// A handler's transaction was not committed, or its commit is unknown.
-    fn unrecorded(&self, row: &Row, error: String) -> Attempt {
+    fn unrecorded(&self, row: &Row, error: String) -> AttemptEnd {
         if let Some(events) = self.completion.complaints.report(1) {
             let (event_id, event_type) = (row.event.id().as_str(), row.event.event_type());
             tracing::warn!(
@@ -85,7 +85,7 @@ impl Worker {
                 "a handler's transaction was not committed; the event is handled again"
             );
         }
-        Attempt::Unrecorded(error)
+        AttemptEnd::Unrecorded(error)
     }
 
     /// Begins a transaction for an event, sooner or later; `None` if the right to deliver it ends before, or if it could not be begun and
@@ -128,17 +128,17 @@ impl Worker {
     /// Leaves an event whose handler was not called, and what waits behind it, to the next owner.
     pub(super) async fn leave_uncalled(&self, row: &Row) {
         self.crashes.withdraw_if_announced(&self.tenure, row.seq).await;
-        self.in_flight.leave(row);
+        self.in_flight.leave_in_table(row);
     }
 
     /// An event was completed by its handler's transaction.
     pub(super) fn recorded(&self, row: &Row) {
         let verdict = verdict_on(row, Change::Done);
         Counters::add(&self.telemetry.counters.done, 1);
-        if self.in_flight.decided(row.seq, Some(&verdict.change)) {
+        if self.in_flight.note_decision(row.seq, Some(&verdict.change)) {
             self.in_flight.recorded(&[verdict], &HashSet::default(), true, || false);
         } else {
-            self.in_flight.let_go(row.seq);
+            self.in_flight.leave_without_verdict(row.seq);
         }
     }
 

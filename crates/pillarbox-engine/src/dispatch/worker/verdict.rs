@@ -1,6 +1,7 @@
 //! From an attempt to a verdict: what becomes of an event, and the fallbacks and observers that have a say in it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use pillarbox_core::handle::{BoxFuture, Delivery, Failure, Fallback, OnDead, Outcome, Path};
 use pillarbox_core::ownership::{Mode, PriorAttempt};
@@ -13,16 +14,16 @@ use super::{Worker, verdict_on};
 use crate::handlers::{Registered, guarded};
 use crate::observe::{Consequence, Failed, Slot, clean_error, panic_message};
 use crate::queue::Item;
-use crate::settle::{Attempt, Decision, Rules, decide, uncounted};
+use crate::settle::{AttemptEnd, Decision, Rules, decide_row, uncounted};
 
 impl Worker {
-    /// Returns the verdict on an event after an attempt, or after its fallback if it would be given up; `None` if there is
-    /// nothing to record: it is left in the table, or its handler has recorded it.
-    pub(super) async fn verdict(
+    /// Concludes a delivery: returns the verdict on an event after an attempt, or after its fallback if it would be given up; `None` if
+    /// there is nothing to record: it is left in the table, or its handler has recorded it.
+    pub(super) async fn conclude(
         &self,
         item: &Item,
         registered: Option<&Registered>,
-        attempt: Attempt,
+        attempt: AttemptEnd,
         slot: &Slot,
     ) -> Option<Verdict> {
         let attempt = match self.positions.delivered(&item.row, attempt) {
@@ -30,23 +31,24 @@ impl Worker {
             Err(attempt) => attempt,
         };
         match attempt {
-            Attempt::Recorded => {
+            AttemptEnd::Recorded => {
                 self.recorded(&item.row);
                 return None;
             }
             // In order it keeps its place, and its worker ends with the term: what is behind it would overtake it.
-            Attempt::NotBegun if self.tenure.mode != Mode::Ordered => {
+            AttemptEnd::NotBegun if self.tenure.mode != Mode::Ordered => {
                 self.leave_uncalled(&item.row).await;
                 return None;
             }
             _ => {}
         }
         if self.leaves(item, &attempt) {
-            self.in_flight.leave(&item.row);
+            self.in_flight.leave_in_table(&item.row);
             return None;
         }
         let called = !is_unroutable(&attempt);
-        let verdict = Box::pin(self.decided(item, registered, attempt, slot)).await;
+        let change = Box::pin(self.decide(item, registered, attempt, slot)).await;
+        let verdict = verdict_on(&item.row, change);
         self.report(item, called, &verdict);
         Some(verdict)
     }
@@ -72,8 +74,8 @@ impl Worker {
 
     /// True if an event that was put off is one of those that are held back in the table anyway, or is left to other nodes from now
     /// on: then its row need not change. An event that its last node may have died of is marked as begun, and has to be recorded.
-    fn leaves(&self, item: &Item, attempt: &Attempt) -> bool {
-        let Attempt::Ended(Err(error)) = attempt else { return false };
+    fn leaves(&self, item: &Item, attempt: &AttemptEnd) -> bool {
+        let AttemptEnd::Ended(Err(error)) = attempt else { return false };
         if item.prior_attempt != PriorAttempt::Clean || !error.is_deferred() {
             return false;
         }
@@ -81,61 +83,80 @@ impl Worker {
             || error.node_backoff().is_some_and(|delay| self.in_flight.leave_to_others(item.row.seq, uncounted(delay)))
     }
 
-    async fn decided(&self, item: &Item, registered: Option<&Registered>, attempt: Attempt, slot: &Slot) -> Verdict {
+    /// Decides what becomes of a row, with its handler's fallback and observer if it would be given up.
+    async fn decide(&self, item: &Item, registered: Option<&Registered>, attempt: AttemptEnd, slot: &Slot) -> Change {
         let row = &item.row;
-        let verdict = |change| verdict_on(row, change);
         // One from memory was written a moment ago, and stamped by this host's clock.
         let waited = is_unroutable(&attempt) && item.path != Path::Hot && self.unknown.is_over(row).await;
-        let Decision { change, given_up } = self.decide(row, registered, attempt, waited);
-        let (Change::Dead { attempts, error }, Some(reason)) = (&change, given_up) else {
-            return verdict(change);
-        };
+        let Decision { change, given_up } = self.decide_guarded(row, registered, attempt, waited);
+        let (Change::Dead { attempts, error }, Some(reason)) = (&change, given_up) else { return change };
         // Who was told to stop gives nothing up: the next owner delivers the event.
         if self.deliverer(item).lost.is_cancelled() {
-            return verdict(change);
+            return change;
         }
         let (attempts, mut error) = (*attempts, error.clone());
-        let headers = || std::iter::once(row.event.headers());
-        let (items, limit) = (std::slice::from_ref(item), self.limit(registered));
+        let limit = self.limit(registered);
         if let Some(fallback) = registered.and_then(|registered| self.router.fallback(registered)) {
             let failure = Failure::new(attempts, error.clone(), reason);
-            let span = || {
-                tracing::debug_span!(
-                    "fallback",
-                    event_id = row.event.id().as_str(),
-                    event_type = row.event.event_type()
-                )
-            };
-            let recovering = fall_back(fallback, self.delivery(item), failure);
-            let recovering = self.interceptors.contexts.around(headers(), span, recovering);
-            let recovered = limited("the fallback", items, limit, slot, async { Ok(recovering.await) }).await;
-            match recovered.unwrap_or_else(|broken| Err(broken.to_string())) {
-                Ok(()) => return verdict(Change::Rescued { attempts, error }),
+            match self.run_fallback(fallback, item, limit, failure, slot).await {
+                Ok(()) => return Change::Rescued { attempts, error },
                 Err(problem) => error = clean_error(&format!("{problem}; the handler had failed before: {error}")),
             }
         }
         if let Some(observer) = self.router.on_dead(registered) {
             let failure = Failure::new(attempts, error.clone(), reason);
-            let span = || {
-                tracing::debug_span!("on_dead", event_id = row.event.id().as_str(), event_type = row.event.event_type())
-            };
-            let observing = observe(observer, self.delivery(item), failure);
-            let observing = self.interceptors.contexts.around(headers(), span, observing);
-            let observed = limited("the on_dead observer", items, limit, slot, async { Ok(observing.await) }).await;
-            if let Some(error) = observed.map_or_else(|broken| Some(broken.to_string()), Result::err)
-                && let Some(events) = self.complaints.report(1)
-            {
-                tracing::warn!(
-                    events,
-                    event_id = row.event.id().as_str(),
-                    event_type = row.event.event_type(),
-                    handler = row.handler.as_deref(),
-                    error,
-                    "the on_dead observer failed; the event is DEAD all the same"
-                );
-            }
+            self.notify_dead(observer, item, limit, failure, slot).await;
         }
-        verdict(Change::Dead { attempts, error })
+        Change::Dead { attempts, error }
+    }
+
+    /// Calls a fallback within a time limit; an error says why the event is DEAD all the same.
+    async fn run_fallback(
+        &self,
+        fallback: &dyn Fallback,
+        item: &Item,
+        limit: Option<Duration>,
+        failure: Failure,
+        slot: &Slot,
+    ) -> Result<(), String> {
+        let event = &item.row.event;
+        let headers = std::iter::once(event.headers());
+        let span = || tracing::debug_span!("fallback", event_id = event.id().as_str(), event_type = event.event_type());
+        let recovering = fall_back(fallback, self.delivery(item), failure);
+        let recovering = self.interceptors.contexts.around(headers, span, recovering);
+        let items = std::slice::from_ref(item);
+        let recovered = limited("the fallback", items, limit, slot, async { Ok(recovering.await) }).await;
+        recovered.unwrap_or_else(|broken| Err(broken.to_string()))
+    }
+
+    /// Calls an observer of DEAD events within a time limit, and logs if it fails.
+    async fn notify_dead(
+        &self,
+        observer: &dyn OnDead,
+        item: &Item,
+        limit: Option<Duration>,
+        failure: Failure,
+        slot: &Slot,
+    ) {
+        let event = &item.row.event;
+        let headers = std::iter::once(event.headers());
+        let span = || tracing::debug_span!("on_dead", event_id = event.id().as_str(), event_type = event.event_type());
+        let observing = observe(observer, self.delivery(item), failure);
+        let observing = self.interceptors.contexts.around(headers, span, observing);
+        let items = std::slice::from_ref(item);
+        let observed = limited("the on_dead observer", items, limit, slot, async { Ok(observing.await) }).await;
+        if let Some(error) = observed.map_or_else(|broken| Some(broken.to_string()), Result::err)
+            && let Some(events) = self.complaints.report(1)
+        {
+            tracing::warn!(
+                events,
+                event_id = event.id().as_str(),
+                event_type = event.event_type(),
+                handler = item.row.handler.as_deref(),
+                error,
+                "the on_dead observer failed; the event is DEAD all the same"
+            );
+        }
     }
 
     /// The rules for the failures of a handler, or of none.
@@ -153,28 +174,34 @@ impl Worker {
 
     /// Decides about the row. The policy, the filter and the error's text are the user's code: one that panics must not
     /// cost the worker, or the row would be held for ever.
-    fn decide(&self, row: &Row, registered: Option<&Registered>, attempt: Attempt, waited: bool) -> Decision {
+    fn decide_guarded(
+        &self,
+        row: &Row,
+        registered: Option<&Registered>,
+        attempt: AttemptEnd,
+        waited: bool,
+    ) -> Decision {
         let rules = Rules { waited, ..self.rules(registered) };
-        catch_unwind(AssertUnwindSafe(|| decide(row, attempt, &rules))).unwrap_or_else(|panic| {
-            let attempt = Attempt::Panicked(format!(
+        catch_unwind(AssertUnwindSafe(|| decide_row(row, attempt, &rules))).unwrap_or_else(|panic| {
+            let attempt = AttemptEnd::Panicked(format!(
                 "{} (in a retry policy, a filter or an error's text)",
                 panic_message(&*panic)
             ));
-            decide(row, attempt, &Rules { policy: &ExponentialBackoff::default(), ..rules })
+            decide_row(row, attempt, &Rules { policy: &ExponentialBackoff::default(), ..rules })
         })
     }
 }
 
 /// True if nobody takes the event: no handler, or no destination that its handler knows.
-fn is_unroutable(attempt: &Attempt) -> bool {
+fn is_unroutable(attempt: &AttemptEnd) -> bool {
     match attempt {
-        Attempt::Unroutable(_) => true,
-        Attempt::Ended(Err(error)) => error.is_unroutable(),
-        Attempt::Ended(Ok(_))
-        | Attempt::NotBegun
-        | Attempt::Recorded
-        | Attempt::Unrecorded(_)
-        | Attempt::Panicked(_) => false,
+        AttemptEnd::Unroutable(_) => true,
+        AttemptEnd::Ended(Err(error)) => error.is_unroutable(),
+        AttemptEnd::Ended(Ok(_))
+        | AttemptEnd::NotBegun
+        | AttemptEnd::Recorded
+        | AttemptEnd::Unrecorded(_)
+        | AttemptEnd::Panicked(_) => false,
     }
 }
 

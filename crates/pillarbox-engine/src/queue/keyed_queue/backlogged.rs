@@ -114,8 +114,8 @@ impl KeyedQueue {
     }
 
     /// Notes that the rows which a fetch found of backlogged keys are queued: all up to `seen`, or all there are if that
-    /// is the highest number. Up to `complete` no row is added any more.
-    pub(crate) fn refilled(&self, keys: &[OrderKey], fetch: u64, seen: i64, complete: i64) {
+    /// is the highest number. Up to `safe_seq` no row is added any more.
+    pub(crate) fn refilled(&self, keys: &[OrderKey], fetch: u64, seen: i64, safe_seq: i64) {
         let mut state = self.state.lock();
         if fetch <= state.assigned_during {
             // None of it was taken.
@@ -130,7 +130,7 @@ impl KeyedQueue {
                 }
                 refused => {
                     let taken = refused.map_or(seen, |refused| seen.min(refused.saturating_sub(1)));
-                    backlogged.floor = backlogged.floor.max(taken.min(complete));
+                    backlogged.floor = backlogged.floor.max(taken.min(safe_seq));
                 }
             }
         }

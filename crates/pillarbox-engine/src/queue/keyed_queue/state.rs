@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use pillarbox_core::handle::DeliveringNode;
 use pillarbox_core::hash::HashMap;
 use pillarbox_core::hash::RandomState;
-use pillarbox_core::ownership::{Partitions, PriorAttempt};
+use pillarbox_core::ownership::Partitions;
 use pillarbox_core::plants;
 use pillarbox_core::row::{Change, Status};
 use pillarbox_core::store::{OrderKey, Row};
@@ -16,6 +16,7 @@ use super::backlogged::Backlogged;
 use crate::operator_pauses::OperatorPauses;
 use crate::queue::turn_queue::{Turn, TurnQueue};
 use crate::queue::{Charge, Class, Item, Shares};
+use crate::tenure::Suspects;
 
 /// Seeded anew in each process, so that nobody can choose keys that wait for each other.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::default);
@@ -28,10 +29,7 @@ pub(super) type KeyHash = u64;
 pub(super) struct Suspected {
     /// Partitions whose last owner died.
     pub(super) partitions: Partitions,
-    /// The number of rows still to be suspected.
-    pub(super) left: usize,
-    /// The highest `seq` when they were taken over: what has been written since, no dead node can have had.
-    pub(super) up_to: i64,
+    pub(super) rows: Suspects,
 }
 
 #[derive(Debug, Default)]
@@ -210,7 +208,7 @@ impl State {
             return Admission::Refused;
         }
         let hash = hash_of(row);
-        if self.holds(hash, seq, pauses.hold_row(row)) {
+        if self.holds(hash, seq, pauses.is_row_paused(row)) {
             return Admission::WaitsFor(Class::PAUSED);
         }
         if shares.is_divided()
@@ -443,15 +441,12 @@ impl State {
 
     /// Marks a row that was read if it is among those that the last owner of its partition may have died of.
     fn suspect(&mut self, item: &mut Item, partition: u8) {
-        let Suspected { partitions, left, up_to } = &mut self.suspected;
-        if *left == 0 || item.row.seq > *up_to || !partitions.contains(partition) {
+        let Suspected { partitions, rows } = &mut self.suspected;
+        if rows.left == 0 || !partitions.contains(partition) {
             return;
         }
-        *left -= 1;
-        if item.prior_attempt == PriorAttempt::Clean {
-            item.prior_attempt = PriorAttempt::Suspect;
-        }
-        if *left == 0 {
+        item.prior_attempt = rows.judge(item.row.seq, item.prior_attempt);
+        if rows.left == 0 {
             self.suspected = Suspected::default();
         }
     }

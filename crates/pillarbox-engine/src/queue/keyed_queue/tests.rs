@@ -331,12 +331,12 @@ fn a_key_is_read_from_where_it_is_known_and_complete() {
     let queue = queue_of(400, 100, FailingKey::Wait);
     backlog(&queue, &["a", "b"], 2);
     let refill = || queue.refill(1000, Instant::now() + 1000 * REFILL_TIME).expect("both need a refill");
-    let fetched = |rows: &[(i64, &str)], seen, complete| {
+    let fetched = |rows: &[(i64, &str)], seen, safe_seq| {
         let refill = refill();
         let fetch = queue.begin_fetch().number;
         let rows = rows.iter().map(|(seq, key)| row(*seq, key));
         let refused = push(&queue, rows, refill_above(refill.floor, fetch));
-        queue.refilled(&refill.keys, fetch, seen, complete);
+        queue.refilled(&refill.keys, fetch, seen, safe_seq);
         use_up(&queue);
         refused
     };

@@ -64,9 +64,9 @@ impl Shares {
     }
 
     /// So many of the events that were taken do not begin.
-    pub(in crate::queue) fn give_back(&self, class: Class, events: usize) {
+    pub(in crate::queue) fn refund(&self, class: Class, events: usize) {
         if let Some(limiter) = self.limiter(class) {
-            limiter.give_back(events);
+            limiter.refund(events);
         }
     }
 }

@@ -27,8 +27,8 @@
 //! | `fetch` | `OrderedPoller::read` in `claim/ordered_poller.rs` up to its statement, with `KeyedQueue::begin_fetch` |
 //! | `take` | the rest of it: interventions, `promote_due`, `FetchGuard::admit`, `KeyedQueue::push`, and where the mark goes |
 //! | `deliver` | a worker from `KeyedQueue::pop` to `KeyedQueue::ended` |
-//! | `record`, `answer` | `Store::settle`; `Settler::settled` with `KeyedQueue::recorded` and `Registry::release` |
-//! | `notices` | `Standing::holds` and `Standing::follows`; `Reader::has_lost_its_place` |
+//! | `record`, `answer` | `Store::settle`; `Settler::settled` with `KeyedQueue::recorded` and `Registry::remove` |
+//! | `notices` | `Standing::check_history` and `Standing::follows`; `OrderedPoller::restart_if_history_changed` |
 //!
 //! How the things that happen look here:
 //!

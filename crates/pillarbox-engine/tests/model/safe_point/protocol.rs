@@ -184,7 +184,7 @@ impl Instance {
         Some(())
     }
 
-    /// `Reader::read` and `SafePoint::advance`: between two fetches, with what is known of the history up to now.
+    /// `OrderedPoller::read` and `SafePoint::advance`: between two fetches, with what is known of the history up to now.
     fn ask(&self, state: &mut State) -> Option<()> {
         let late = self.flaw == Some(Flaw::ProvesAfterTheRead);
         (state.reader.writers_query.is_none() && (state.reader.fetch.is_none() || late)).then_some(())?;
@@ -193,7 +193,7 @@ impl Instance {
         }
         let highest = state.database.highest();
         // Of a database where no more can be learned, nothing more is asked.
-        (!self.tells || i64::from(highest) > state.reader.safe_point.complete()).then_some(())?;
+        (!self.tells || i64::from(highest) > state.reader.safe_point.safe_seq()).then_some(())?;
         let early = (self.flaw == Some(Flaw::ReadsTransactionsFirst))
             .then(|| state.database.writers(highest, self).open.unwrap_or_default());
         state.reader.writers_query = Some(WritersQuery { highest, early, asked: state.tick });
@@ -212,7 +212,7 @@ impl Instance {
         Some(())
     }
 
-    /// Begins a fetch, from `Reader::read` to its statement.
+    /// Begins a fetch, from `OrderedPoller::read` to its statement.
     fn fetch(&self, state: &mut State) -> Option<()> {
         let reader = &mut state.reader;
         (reader.fetch.is_none() && reader.writers_query.is_none()).then_some(())?;
@@ -241,7 +241,7 @@ impl Instance {
         }
         reader.fetch = Some(Fetch {
             above,
-            complete: reader.complete(),
+            safe_seq: reader.safe_seq(),
             rows,
             interventions: database.interventions,
             headless: asks && !database.has_heads(),
@@ -249,7 +249,7 @@ impl Instance {
         Some(())
     }
 
-    /// Takes the answer of a fetch: the rest of `Reader::read`.
+    /// Takes the answer of a fetch: the rest of `OrderedPoller::read`.
     fn take(&self, state: &mut State) -> Option<()> {
         let reader = &mut state.reader;
         (reader.fetch.is_some() && reader.writers_query.is_none()).then_some(())?;
@@ -288,17 +288,18 @@ impl Instance {
         reader.settled.clear();
         if !starts_over {
             reader.unread = full;
-            let proven = match self.flaw {
+            let read_up_to = match self.flaw {
                 Some(Flaw::MarksWhatWasRead) => ready.unwrap_or_default(),
-                Some(Flaw::ProvesAfterTheRead) => seen.min(reader.complete()),
-                _ => seen.min(fetch.complete),
+                Some(Flaw::ProvesAfterTheRead) => seen.min(reader.safe_seq()),
+                _ => seen.min(fetch.safe_seq),
             };
-            reader.mark = reader.mark.max(proven);
+            reader.mark = reader.mark.max(read_up_to);
         }
         Some(())
     }
 
-    /// Whether the next call finds another history: `Standing::holds` and `follows`, and `Reader::has_lost_its_place`.
+    /// Whether the next call finds another history: `Standing::check_history` and `follows`, and
+    /// `OrderedPoller::restart_if_history_changed`.
     fn notices(&self, state: &mut State) -> bool {
         if state.reader.server != state.server || state.database.renewals < state.reader.confirmed {
             if self.flaw == Some(Flaw::KeepsTheMarkAfterAFailover) {

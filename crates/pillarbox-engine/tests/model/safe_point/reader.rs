@@ -48,8 +48,8 @@ pub(crate) struct WritersQuery {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Fetch {
     pub(crate) above: Seq,
-    /// Up to where the table was complete before the fetch.
-    pub(crate) complete: Seq,
+    /// The safe point before the fetch.
+    pub(crate) safe_seq: Seq,
     pub(crate) rows: Vec<Row>,
     pub(crate) interventions: u8,
     /// Whether it asked for heads and found none, and no event has failed since it began.
@@ -102,8 +102,8 @@ impl Reader {
         }
     }
 
-    pub(crate) fn complete(&self) -> Seq {
-        Seq::try_from(self.safe_point.complete()).unwrap_or(Seq::MAX)
+    pub(crate) fn safe_seq(&self) -> Seq {
+        Seq::try_from(self.safe_point.safe_seq()).unwrap_or(Seq::MAX)
     }
 
     /// Reads again from a row on.

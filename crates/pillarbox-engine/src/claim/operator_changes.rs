@@ -18,10 +18,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1900);
 /// The time for which a call waits for the poll before it.
 const POLL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Notices what operators do: by the number of their interventions that they have cancelled pending rows, or want them to be tried now, and
-/// by a list what they have paused. What waits in memory is then read anew, and what sleeps there asks for its row.
+/// Notices what operators change: by the number of their interventions that they have cancelled pending rows, or want them to be tried now,
+/// and by a list what they have paused. What waits in memory is then read anew, and what sleeps there asks for its row.
 #[derive(Debug)]
-pub(crate) struct Operators {
+pub(crate) struct OperatorChanges {
     store: Arc<dyn Store>,
     in_flight: Arc<InFlight>,
     mode: Mode,
@@ -32,7 +32,7 @@ pub(crate) struct Operators {
     loops: Arc<Loops>,
 }
 
-impl Operators {
+impl OperatorChanges {
     pub(crate) fn new(store: Arc<dyn Store>, in_flight: Arc<InFlight>, tenure: &Tenure, loops: Arc<Loops>) -> Self {
         // As many had been counted before anything was read.
         let known = Mutex::new(tenure.interventions);
@@ -84,13 +84,13 @@ impl Operators {
             // The next poll makes up for it.
             Err(error) => {
                 if !was_failing {
-                    tracing::warn!(%error, "operator pauses cannot be read; those known stay in force, and later pauses, resumes and cancellations are not noticed until they can; trying again");
+                    tracing::warn!(%error, "operator changes cannot be read; the pauses known stay in force, and later pauses, resumes and cancellations are not noticed until they can; trying again");
                 }
                 return;
             }
         };
         if was_failing {
-            tracing::info!("what operators have paused can be read again");
+            tracing::info!("operator changes can be read again");
         }
         let is_paused_anew = pauses.set(paused) && !plants::is("pauses_unnoticed_in_memory");
         let has_changed = count != *known && !plants::is("interventions_unnoticed_in_memory");
@@ -103,30 +103,30 @@ impl Operators {
     }
 }
 
-/// Asks every two seconds what operators do, while something is in memory or paused. A node of which neither is so asks nothing: it has
-/// nothing to notice before its next call, and [asks before that](Operators::poll_before_a_call).
+/// Asks every two seconds what operators have changed, while something is in memory or paused. A node of which neither is so asks nothing: it
+/// has nothing to notice before its next call, and [asks before that](OperatorChanges::poll_before_a_call).
 #[derive(Debug)]
-pub(crate) struct InterventionWatch {
-    pub(crate) operators: Arc<Operators>,
+pub(crate) struct OperatorChangesLoop {
+    pub(crate) changes: Arc<OperatorChanges>,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) random: Arc<dyn Random>,
 }
 
-impl InterventionWatch {
+impl OperatorChangesLoop {
     /// Runs until it is dropped.
     pub(crate) async fn run(self) {
-        let Self { operators, in_flight, random } = self;
+        let Self { changes, in_flight, random } = self;
         loop {
             let is_notified = tokio::select! {
                 () = tokio::time::sleep(jittered(POLL_INTERVAL, &*random)) => false,
                 () = in_flight.intervened() => true,
             };
             let pauses = in_flight.pauses();
-            if !is_notified && pauses.is_empty() && in_flight.is_empty() && !operators.is_failing() {
+            if !is_notified && pauses.is_empty() && in_flight.is_empty() && !changes.is_failing() {
                 pauses.set_stale(!plants::is("pauses_unnoticed_when_idle"));
                 continue;
             }
-            operators.poll().await;
+            changes.poll().await;
         }
     }
 }
