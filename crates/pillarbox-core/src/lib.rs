@@ -16,7 +16,7 @@
 //! | [`ownership`] | nodes, modes, partitions, and what a node's right to a row rests on |
 //! | [`event`] | what a service writes |
 //! | [`examine`] | what a doctor looks for, and what it finds |
-//! | [`clock`], [`error`] | time and randomness; what can go wrong |
+//! | [`clock`], [`error`], `hash`, `lock`, `plants`, `simulated`, `throttle` | ground that any module may import: time and randomness, what can go wrong, the hooks of the simulation |
 
 pub mod clock;
 pub mod context;
