@@ -46,8 +46,8 @@ pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result
     if seqs.is_empty() {
         session.run("ROLLBACK").await?;
     } else {
-        let take = fill(&sql.take, &[("id", &id), ("begun", &begun), ("seqs", &Literal::ints(&seqs))]);
-        session.run(script([&*take, "COMMIT"])).await?;
+        let claim = fill(&sql.claim, &[("id", &id), ("begun", &begun), ("seqs", &Literal::ints(&seqs))]);
+        session.run(script([&*claim, "COMMIT"])).await?;
     }
     session.finish();
     Ok(fetched)

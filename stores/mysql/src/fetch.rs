@@ -80,10 +80,10 @@ pub(crate) fn queries(sql: &Sql, fetch: &Fetch, free: &str, locking: &str) -> [S
         (Literal::clause(heads), Literal::clause(locking.to_owned()), Literal::count(fetch.limit));
     // When the next row is due it may still be blocked, or be of another key: who looks then finds out, and nothing is missed. To
     // ask for certain keys would pass over all delayed rows of others.
-    let next_due = fill(&sql.next_due, &[("wanted", &Literal::clause(wanted.clone()))]);
+    let next_due = fill(&sql.fetch_times, &[("wanted", &Literal::clause(wanted.clone()))]);
     let wanted = Literal::clause(wanted + &keys + &unblocked);
     let values = [("above", &above), ("heads", &heads), ("wanted", &wanted), ("limit", &limit), ("locking", &locking)];
-    [next_due, fill(&sql.due, &values), fill(&sql.ready, &values)]
+    [next_due, fill(&sql.fetch_due, &values), fill(&sql.fetch_ready, &values)]
 }
 
 /// The conditions that a scope makes of its keys.

@@ -246,10 +246,13 @@ fn changes(sql: &Sql, first: i64, count: usize) -> Vec<String> {
         (&sql.settle_lock, vec![("seqs", &many), ("held", &held)]),
         (&sql.settle_done, vec![("seqs", &many), ("position", &nothing)]),
         (&sql.settle_done, vec![("seqs", &many), ("position", &position)]),
-        (&sql.done_at_once, vec![("seqs", &many), ("events", &events), ("held", &nothing), ("position", &nothing)]),
-        (&sql.done_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held), ("position", &position)]),
-        (&sql.removed_at_once, vec![("seqs", &many), ("events", &events), ("held", &nothing)]),
-        (&sql.removed_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held)]),
+        (
+            &sql.settle_done_at_once,
+            vec![("seqs", &many), ("events", &events), ("held", &nothing), ("position", &nothing)],
+        ),
+        (&sql.settle_done_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held), ("position", &position)]),
+        (&sql.settle_removed_at_once, vec![("seqs", &many), ("events", &events), ("held", &nothing)]),
+        (&sql.settle_removed_at_once, vec![("seqs", &many), ("events", &pairs), ("held", &held)]),
         (&sql.promote_due, vec![("seqs", &many), ("events", &ids)]),
         (
             &sql.settle_retry,
@@ -270,7 +273,7 @@ fn changes(sql: &Sql, first: i64, count: usize) -> Vec<String> {
             &sql.begin_attempt,
             vec![("seq", &one), ("failures", failures), ("attempts", &attempts), ("error", &error), ("begun", &begun)],
         ),
-        (&sql.take, vec![("seqs", &many), ("id", &id), ("begun", &begun)]),
+        (&sql.claim, vec![("seqs", &many), ("id", &id), ("begun", &begun)]),
         (&sql.release, vec![("seqs", &many), ("events", &ids), ("id", &id), ("begun", &begun)]),
         (&sql.free_orphans, vec![("seqs", &many), ("holders", &holders)]),
         (&sql.pending_lock, vec![("seqs", &many)]),
@@ -302,7 +305,7 @@ async fn changes_find_their_rows_by_the_primary_key() {
         let id = Literal::text("a node");
         let owned = Literal::clause(fill(&sql.held_partition, &[("id", &id)]));
         let events = Literal::clause(fill(&sql.of_events, &[("events", &Literal::byte_list(&["an event"; 1000]))]));
-        for statement in [&sql.settle_lock, &sql.done_at_once, &sql.removed_at_once] {
+        for statement in [&sql.settle_lock, &sql.settle_done_at_once, &sql.settle_removed_at_once] {
             let values = [("seqs", &many), ("events", &events), ("held", &owned), ("position", &nothing)];
             let statement = fill(statement, &values);
             check(session, &statement, "PRIMARY", 3001).await;
@@ -352,7 +355,7 @@ async fn upkeep_reads_pending_and_dead_rows_only() {
         let (limit, nothing) = (Literal::count(LIMIT), Literal::nothing());
         let pending = u64::try_from(READY + TIMED).expect("fits");
         let dead = u64::try_from(DEAD).expect("fits");
-        check(session, &fill(&sql.orphans, &[("limit", &limit)]), "pillarbox_queue", pending + 10).await;
+        check(session, &fill(&sql.reclaim_orphans, &[("limit", &limit)]), "pillarbox_queue", pending + 10).await;
         check(session, &sql.backlog, "pillarbox_queue", pending + dead + 20).await;
         // Each entry of the index, and the place of its partition among the sums.
         check_reads(session, &sql.partitions, 2 * pending + 1200).await;

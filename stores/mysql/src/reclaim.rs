@@ -33,7 +33,7 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
     let (found, _) = read(session.run(&membership).await?.first(0))?;
     let mut freed = 0;
     if thorough || !judged.ended.is_empty() {
-        let orphans = fill(&sql.orphans, &[("limit", &Literal::count(STEP))]);
+        let orphans = fill(&sql.reclaim_orphans, &[("limit", &Literal::count(STEP))]);
         loop {
             // What was freed is not an orphan any more, so each round finds others.
             let found = session.run(&orphans).await?;

@@ -59,9 +59,9 @@ fn at_once<'a>(sql: &'a Sql, verdicts: &[Verdict]) -> Option<&'a str> {
         verdicts.iter().all(|verdict| is(&verdict.change) && verdict.expected == Expected::FIRST)
     };
     if all(|change| matches!(change, Change::Done | Change::DeliveredAs(_))) {
-        Some(&sql.done_at_once)
+        Some(&sql.settle_done_at_once)
     } else if all(|change| *change == Change::Remove) {
-        Some(&sql.removed_at_once)
+        Some(&sql.settle_removed_at_once)
     } else {
         None
     }

@@ -4,12 +4,14 @@ use pillarbox_core::event::limits;
 use pillarbox_core::store::{CANCELLED, TableName};
 use pillarbox_core::write::ENDED;
 
-/// Every statement of the store, with the names of its tables filled in; names in braces that are left are values.
+/// Every statement of the store, and every part that is added to some of them, with the names of its tables filled in: each under the name
+/// of its file in `sql/` or `sql/parts/`. Names in braces that are left are values or parts.
 macro_rules! statements {
-    ($($name:ident)*) => {
+    (whole: $($name:ident)*; parts: $($part:ident)*) => {
         #[derive(Debug)]
         pub(crate) struct Sql {
             $(pub(crate) $name: String,)*
+            $(pub(crate) $part: String,)*
             /// The insert of a single row, which adapters keep prepared.
             pub(crate) insert_one: Arc<str>,
             pub(crate) insert_one_returning: Arc<str>,
@@ -23,9 +25,9 @@ macro_rules! statements {
 
         impl Sql {
             pub(crate) fn new(table: &TableName) -> Self {
-                let columns = without_comments(include_str!("../sql/event_columns.sql"));
-                let key = without_comments(include_str!("../sql/key.sql"));
-                let listed = without_comments(include_str!("../sql/recent_columns.sql"));
+                let columns = without_comments(include_str!("../sql/parts/event_columns.sql"));
+                let key = without_comments(include_str!("../sql/parts/key.sql"));
+                let listed = without_comments(include_str!("../sql/parts/recent_columns.sql"));
                 let verb = |text: &str| {
                     render(&without_comments(text), table)
                         .replace("{columns}", &columns)
@@ -36,7 +38,7 @@ macro_rules! statements {
                         .replace("{headers}", &content("headers"))
                         .replace("{bytes_if_too_large}", &format!("IF({}, {CONTENT_SIZE}, NULL)", is_too_large()))
                 };
-                let values = verb(include_str!("../sql/insert_values.sql"));
+                let values = verb(include_str!("../sql/parts/insert_values.sql"));
                 let insert_one = format!("{}\n{values}", verb(include_str!("../sql/insert.sql")));
                 Self {
                     insert_one_returning: format!("{insert_one}{RETURNING}").into(),
@@ -47,6 +49,7 @@ macro_rules! statements {
                     insert_unique: verb(include_str!("../sql/insert_unique.sql")).replace("{ended}", &ENDED.to_string()).into(),
                     inserted_unique: verb(include_str!("../sql/inserted_unique.sql")).into(),
                     $($name: verb(include_str!(concat!("../sql/", stringify!($name), ".sql"))),)*
+                    $($part: verb(include_str!(concat!("../sql/parts/", stringify!($part), ".sql"))),)*
                 }
             }
         }
@@ -54,22 +57,27 @@ macro_rules! statements {
 }
 
 statements! {
-    insert insert_values inserted
-    ready due next_due wanted scope of_keys only without without_types without_handlers heads unblocked free take release
-    fence settle_lock held held_partition done_at_once removed_at_once
-    settle_done position settle_retry settle_hold settle_ended begin_attempt failed
-    of_events of_handlers
-    assign_partitions promote_due identify highest now
-    lock live_nodes join renew not_before lease_end leave evict leave_partitions free_abandoned take_table probe
-    members owners give_partitions take_partitions
-    membership orphans free_orphans
-    counts backlog nodes partitions partition_owners lowest_head blocked head_of record record_by_seq newest record_json states
-    pending count_pending dead count_dead dead_lock replay delete purge_window purge
-    interventions intervene intervened pending_lock waiting_lock cancel retry_now
-    inbox_consumers inbox_count inbox_old inbox_delete
-    pause_ended pause_found pause resume pauses count_paused
-    recent recent_end recent_pending recent_end_pending action_record action_end actions actions_old actions_delete
-    table_columns schema_exists migration_lock
+    whole:
+        insert inserted
+        fetch_ready fetch_due fetch_times claim release
+        fence settle_lock settle_done_at_once settle_removed_at_once
+        settle_done settle_retry settle_hold settle_ended begin_attempt
+        assign_partitions promote_due identify highest now
+        lock live_nodes join renew lease_end leave evict leave_partitions free_abandoned take_table probe
+        members owners give_partitions take_partitions
+        membership reclaim_orphans free_orphans
+        counts backlog nodes partitions partition_owners lowest_head blocked head_of record record_by_seq newest record_json states
+        pending count_pending dead count_dead dead_lock replay delete purge_window purge
+        interventions intervene intervened pending_lock waiting_lock cancel retry_now
+        inbox_consumers inbox_count inbox_old inbox_delete
+        pause_ended pause_found pause resume pauses count_paused
+        recent recent_end recent_pending recent_end_pending action_record action_end actions actions_old actions_delete
+        table_columns schema_exists migration_lock;
+    parts:
+        insert_values
+        wanted scope of_keys only without without_types without_handlers heads unblocked free
+        held held_partition of_events of_handlers position failed
+        not_before
 }
 
 /// The clause that MariaDB adds to an insert, and MySQL lacks.

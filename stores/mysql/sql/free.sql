@@ -1,2 +1,0 @@
--- Added to the three: rows that the node may take. Its own are those it has forgotten.
- AND (e.`locked_by` IS NULL OR e.`locked_by` IN ('?', '!', {id}, {begun}))

@@ -1,2 +1,0 @@
-
-    AND e.`event_id` IN ({events}) AND e.`handler` IS NULL

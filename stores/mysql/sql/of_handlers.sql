@@ -1,2 +1,0 @@
-
-    AND (e.`event_id`, e.`handler`) IN ({pairs})

@@ -1,2 +1,0 @@
--- Added to due.sql and ready.sql: without the rows of some keys of a handler. Rows without a key stay.
- AND {of_keys} IS NOT TRUE

@@ -1,3 +1,0 @@
--- Added to the three: without events of some types. As bytes: to the column's collation a name and the same with a space
--- behind it are one.
- AND CAST(e.`event_type` AS BINARY) NOT IN ({types})
