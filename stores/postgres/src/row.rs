@@ -8,16 +8,27 @@ use pillarbox_core::row::{Column, RawRow, Status};
 use pillarbox_core::store::FetchedRow;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
-// The columns of `fetch.sql` and `claim.sql` by position: a look-up by name would compare strings for every value of every row.
+// The columns of `fetch.sql` and `claim.sql` by position: a look-up by name would compare strings for every value of every row. The other
+// stores have them in the same order; a test below compares it with the statements.
 pub(crate) const SEQ: usize = 0;
 pub(crate) const EVENT_ID: usize = 1;
+const EVENT_TYPE: usize = 2;
+const AGGREGATE_TYPE: usize = 3;
+const AGGREGATE_ID: usize = 4;
+const TENANT_ID: usize = 5;
+const ORDERING_KEY: usize = 6;
 const PAYLOAD: usize = 7;
 const PAYLOAD_BYTES: usize = 8;
+const CONTENT_TYPE: usize = 9;
 const HEADERS: usize = 10;
 pub(crate) const ATTEMPTS: usize = 11;
 pub(crate) const AVAILABLE_AT: usize = 12;
+const OCCURRED_AT: usize = 13;
 pub(crate) const CREATED_AT: usize = 14;
 const STATUS: usize = 15;
+const PARTITION: usize = 16;
+const HANDLER: usize = 17;
+const REPLAYS: usize = 18;
 pub(crate) const LOCKED_BY: usize = 19;
 /// In `fetch.sql` alone.
 pub(crate) const ASIDE: usize = 20;
@@ -31,22 +42,22 @@ pub(crate) fn decode(seq: i64, row: &tokio_postgres::Row) -> Result<FetchedRow, 
         seq,
         timed: due_at(row)?.is_some(),
         attempts: row.try_get::<_, i32>(ATTEMPTS)?.into(),
-        replays: read::<i32>(row, 18).map(i32::cast_unsigned),
+        replays: read::<i32>(row, REPLAYS).map(i32::cast_unsigned),
         event_id: read(row, EVENT_ID),
-        event_type: read(row, 2),
-        aggregate_type: read(row, 3),
-        aggregate_id: read(row, 4),
-        tenant_id: read(row, 5),
-        ordering_key: read(row, 6),
-        handler: read(row, 17),
+        event_type: read(row, EVENT_TYPE),
+        aggregate_type: read(row, AGGREGATE_TYPE),
+        aggregate_id: read(row, AGGREGATE_ID),
+        tenant_id: read(row, TENANT_ID),
+        ordering_key: read(row, ORDERING_KEY),
+        handler: read(row, HANDLER),
         headers: json(row, HEADERS),
         payload: json(row, PAYLOAD),
         payload_bytes: read(row, PAYLOAD_BYTES),
-        content_type: read(row, 9),
+        content_type: read(row, CONTENT_TYPE),
         status: int(row, STATUS),
-        partition: int(row, 16),
+        partition: int(row, PARTITION),
         locked_by: read(row, LOCKED_BY),
-        occurred_at: time(row, 13),
+        occurred_at: time(row, OCCURRED_AT),
         created_at: time(row, CREATED_AT),
     };
     Ok(raw.into_fetched())
@@ -148,4 +159,103 @@ impl ToSql for Micros {
 
     accepts!(TIMESTAMPTZ);
     to_sql_checked!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scope::AND_INTERVENTIONS;
+    use crate::sql::without_comments;
+
+    /// The columns in the places that the constants give them.
+    fn columns() -> Vec<&'static str> {
+        let mut columns = vec![""; ASIDE + 1];
+        for (place, name) in [
+            (SEQ, "seq"),
+            (EVENT_ID, "event_id"),
+            (EVENT_TYPE, "event_type"),
+            (AGGREGATE_TYPE, "aggregate_type"),
+            (AGGREGATE_ID, "aggregate_id"),
+            (TENANT_ID, "tenant_id"),
+            (ORDERING_KEY, "ordering_key"),
+            (PAYLOAD, "payload"),
+            (PAYLOAD_BYTES, "payload_bytes"),
+            (CONTENT_TYPE, "content_type"),
+            (HEADERS, "headers"),
+            (ATTEMPTS, "attempts"),
+            (AVAILABLE_AT, "available_at"),
+            (OCCURRED_AT, "occurred_at"),
+            (CREATED_AT, "created_at"),
+            (STATUS, "status"),
+            (PARTITION, "partition"),
+            (HANDLER, "handler"),
+            (REPLAYS, "replays"),
+            (LOCKED_BY, "locked_by"),
+            (ASIDE, "aside"),
+        ] {
+            columns[place] = name;
+        }
+        columns
+    }
+
+    /// The lists of a statement that have about as many values as there are columns.
+    fn lists(statement: &str) -> Vec<Vec<String>> {
+        let text = without_comments(statement);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let begin = |(at, _)| text[at..].split_once(' ').map(|(_, rest)| list(rest));
+        let begins = text.match_indices("SELECT ").chain(text.match_indices("RETURNING "));
+        begins.filter_map(begin).filter(|list| list.len() >= LOCKED_BY).collect()
+    }
+
+    /// The values up to the end of a list, whole.
+    fn list(text: &str) -> Vec<String> {
+        let (mut depth, mut values) = (0_usize, vec![String::new()]);
+        for (at, character) in text.char_indices() {
+            match character {
+                '(' => depth += 1,
+                ')' if depth == 0 => break,
+                ')' => depth -= 1,
+                ' ' if depth == 0 && [" FROM ", " WHERE "].iter().any(|end| text[at..].starts_with(end)) => break,
+                ',' if depth == 0 => {
+                    values.push(String::new());
+                    continue;
+                }
+                _ => {}
+            }
+            values.last_mut().expect("one at least").push(character);
+        }
+        values.iter().map(|value| value.trim().to_owned()).collect()
+    }
+
+    /// The name of a column, or of what stands in its place.
+    fn name(value: &str) -> &str {
+        value.trim_matches(['"', '{', '}'])
+    }
+
+    /// The places of the values that a row without an event has.
+    fn places(values: &[String]) -> Vec<usize> {
+        (0..values.len()).filter(|place| values[*place] != "NULL").collect()
+    }
+
+    #[test]
+    fn every_statement_selects_the_columns_in_their_places() {
+        let (fetch, claim) = (include_str!("../sql/fetch.sql"), include_str!("../sql/claim.sql"));
+        let next_due = [AVAILABLE_AT, CREATED_AT];
+        let all = columns();
+
+        let [aside, plain, due, next] = &lists(fetch)[..] else { panic!("four lists: {:?}", lists(fetch)) };
+        for rows in [aside, plain, due] {
+            assert_eq!(rows.iter().map(|value| name(value)).collect::<Vec<_>>(), all);
+        }
+        assert_eq!((next.len(), places(next)), (all.len(), next_due.to_vec()));
+        let [interventions] = &lists(AND_INTERVENTIONS)[..] else { panic!("one list") };
+        assert_eq!((interventions.len(), places(interventions)), (all.len(), vec![ATTEMPTS, CREATED_AT, LOCKED_BY]));
+
+        let [held, cut, next, taken] = &lists(claim)[..] else { panic!("four lists: {:?}", lists(claim)) };
+        assert!(claim.contains(r#"SELECT *, NULL AS "locked_by" FROM taken"#), "the last column of what was taken");
+        assert_eq!(taken.iter().map(|value| name(value)).collect::<Vec<_>>(), all[..LOCKED_BY]);
+        for (row, values) in [(held, &[SEQ, LOCKED_BY][..]), (cut, &[]), (next, &next_due)] {
+            assert_eq!((row.len(), &*places(row)), (LOCKED_BY + 1, values));
+        }
+    }
 }

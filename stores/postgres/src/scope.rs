@@ -41,7 +41,7 @@ const BEHIND_NO_HEAD: &str = r#"
 /// One more row, marked by its missing time: how often operators have intervened, in place of the holder; in place of the
 /// attempts whether there are heads, if it was asked; and in place of its creation the end of the lease of the node $10. All at
 /// the moment at which the rows were read.
-const AND_INTERVENTIONS: &str = r#"
+pub(crate) const AND_INTERVENTIONS: &str = r#"
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ({heads})::int, NULL, NULL,
     (SELECT "expires_at" FROM {node} WHERE "node_id" = $10::text), NULL, NULL, NULL, NULL, "interventions"::text, NULL

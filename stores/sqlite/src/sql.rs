@@ -11,8 +11,9 @@ pub(crate) const INDEXES: [&str; 7] = ["ready", "due", "dead", "heads", "once", 
 pub(crate) const NOW: &str = "(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000)";
 
 /// The columns of a fetched row; read in this order by `row.rs`.
-const COLUMNS: &str = "seq, attempts, event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, \
-                       headers, payload, payload_bytes, content_type, occurred_at, created_at, locked_by, status, partition, handler, replays";
+pub(crate) const COLUMNS: &str = "seq, event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, \
+                                  payload, payload_bytes, content_type, headers, attempts, occurred_at, created_at, \
+                                  status, partition, handler, replays, locked_by";
 
 /// True if the node `?1` may take a row; if it is NULL, every row will do.
 const FREE: &str = "(?1 IS NULL OR locked_by IS NULL OR locked_by IN ('?', '!', ?1, ?1 || '!'))";
