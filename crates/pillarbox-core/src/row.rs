@@ -142,7 +142,7 @@ pub struct Row {
     pub timed: bool,
     /// NEW or RETRY.
     pub status: Status,
-    /// Its group of keys; `None` if no node has stamped it yet.
+    /// Its group of keys; `None` if it is not assigned yet.
     pub partition: Option<u8>,
     /// Column `locked_by` before this node took the row; what it means says [`PriorAttempt`](crate::ownership::PriorAttempt).
     pub locked_by: Option<Box<str>>,
