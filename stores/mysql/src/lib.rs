@@ -23,10 +23,12 @@
 mod answer;
 mod audit;
 mod claim;
+mod clock;
 mod complete;
 mod error;
 pub mod examine;
 mod fetch;
+mod identity;
 mod inbox;
 mod insert;
 mod literal;

@@ -18,7 +18,10 @@ use crate::complete::Completions;
 use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::upkeep::IgnoredPauses;
-use crate::{MysqlOptions, claim, fetch, inbox, insert, order, ownership, reclaim, schema, settle, share, upkeep};
+use crate::{
+    MysqlOptions, claim, clock, fetch, identity, inbox, insert, order, ownership, reclaim, schema, settle, share,
+    upkeep,
+};
 
 /// An outbox in MySQL (8.0.13 or later) or MariaDB (10.6 or later). Cheap to clone; all clones share their connections.
 #[derive(Debug, Clone)]
@@ -108,11 +111,11 @@ impl Store for MysqlStore {
     }
 
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
-        Some(order::identify_sql(&self.inner.sql, seqs))
+        Some(identity::identify_sql(&self.inner.sql, seqs))
     }
 
     fn lookup<'a>(&self, question: Question<'a>) -> Lookup<'a> {
-        order::lookup(&self.inner.sql, question)
+        identity::lookup(&self.inner.sql, question)
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {
@@ -186,7 +189,7 @@ impl Store for MysqlStore {
     }
 
     async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {
-        self.inner.sessions.call(operation::IDENTIFY, || order::identify(&self.inner, seqs)).await
+        self.inner.sessions.call(operation::IDENTIFY, || identity::identify(&self.inner, seqs)).await
     }
 
     async fn writers(&self) -> Result<Writers, StoreError> {
@@ -198,7 +201,7 @@ impl Store for MysqlStore {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.inner.sessions.call(operation::NOW, || order::now(&self.inner)).await
+        self.inner.sessions.call(operation::NOW, || clock::now(&self.inner)).await
     }
 
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {

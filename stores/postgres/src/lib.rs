@@ -38,12 +38,14 @@
 
 mod audit;
 mod claim;
+mod clock;
 mod compatible;
 mod complete;
 mod connector;
 mod error;
 pub mod examine;
 mod fetch;
+mod identity;
 mod inbox;
 mod insert;
 mod options;

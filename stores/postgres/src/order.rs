@@ -1,13 +1,11 @@
 //! Order per key, beside fetching: partitions in all rows, due rows in their place, and the transactions that may still commit.
 
 use deadpool_postgres::Transaction;
-use pillarbox_core::clock::Timestamp;
 use pillarbox_core::store::{RowId, Writers};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Error, Row};
 
 use crate::error::{Failure, no_row};
-use crate::row::Micros;
 use crate::rows::Rows;
 use crate::session::Param;
 use crate::store::Inner;
@@ -65,12 +63,4 @@ fn decode(row: &Row) -> Result<(Writers, Option<i64>), Error> {
     let are_in_order: bool = row.try_get(3)?;
     let open = are_in_order.then(|| row.try_get(1)).transpose()?;
     Ok((Writers { highest: row.try_get(0)?, open, prepared: row.try_get(2)? }, row.try_get(4)?))
-}
-
-/// The database's time.
-pub(crate) async fn now(store: &Inner) -> Result<Timestamp, Failure> {
-    let session = store.sessions.session().await?;
-    let rows = session.query(&store.sql.now, &[]).await?;
-    session.finish();
-    Ok(rows.first().ok_or_else(no_row)?.try_get::<_, Micros>(0)?.into())
 }

@@ -17,8 +17,8 @@ use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statemen
 use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{
-    PostgresOptions, claim, complete, fetch, inbox, insert, order, ownership, read_point, reclaim, rows, schema,
-    settle, share, upkeep,
+    PostgresOptions, claim, clock, complete, fetch, identity, inbox, insert, order, ownership, read_point, reclaim,
+    rows, schema, settle, share, upkeep,
 };
 
 /// An outbox in PostgreSQL (12 or later). Cheap to clone; all clones share their connections.
@@ -97,11 +97,11 @@ impl Store for PostgresStore {
     }
 
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
-        Some(rows::identify_sql(&self.inner.sql, seqs))
+        Some(identity::identify_sql(&self.inner.sql, seqs))
     }
 
     fn lookup<'a>(&self, question: Question<'a>) -> Lookup<'a> {
-        rows::lookup(&self.inner.sql, question)
+        identity::lookup(&self.inner.sql, question)
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {
@@ -176,7 +176,7 @@ impl Store for PostgresStore {
     }
 
     async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {
-        self.inner.sessions.call(operation::IDENTIFY, rows::identify(&self.inner, seqs)).await
+        self.inner.sessions.call(operation::IDENTIFY, identity::identify(&self.inner, seqs)).await
     }
 
     async fn writers(&self) -> Result<Writers, StoreError> {
@@ -192,7 +192,7 @@ impl Store for PostgresStore {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.inner.sessions.call(operation::NOW, order::now(&self.inner)).await
+        self.inner.sessions.call(operation::NOW, clock::now(&self.inner)).await
     }
 
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {

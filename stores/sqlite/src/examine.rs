@@ -13,8 +13,8 @@ use pillarbox_core::store::{Examine, operation};
 use sqlx::{AssertSqlSafe, query_scalar};
 
 use crate::SqliteStore;
+use crate::database_file;
 use crate::migrate;
-use crate::place;
 use crate::sql::inbox_age;
 use crate::store::Session;
 
@@ -128,7 +128,7 @@ fn read_only(file: &Path) -> Checked {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut locked = Vec::new();
     for (what, path) in [("the file", file), ("its folder", folder)] {
-        let found = path.metadata().and_then(|found| place::writable(path).map(|()| found));
+        let found = path.metadata().and_then(|found| database_file::writable(path).map(|()| found));
         let problem = match found.map_err(|error| (error.kind(), error)) {
             Ok(found) if !found.permissions().readonly() => continue,
             Ok(_) => "is read-only",

@@ -21,11 +21,14 @@
 
 mod audit;
 mod claim;
+mod clock;
 mod complete;
 mod database;
+mod database_file;
 mod error;
 pub mod examine;
 mod fetch;
+mod identity;
 mod inbox;
 mod insert;
 mod json;
@@ -34,7 +37,6 @@ mod migrate;
 mod options;
 mod order;
 mod ownership;
-mod place;
 #[cfg(test)]
 mod plans;
 mod reclaim;

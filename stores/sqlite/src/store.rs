@@ -19,11 +19,13 @@ use sqlx::{SqliteConnection, SqlitePool, query_scalar};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::complete::{self, Completions};
+use crate::database_file::{self, FileId};
 use crate::error::Failure;
 use crate::insert::Inserts;
-use crate::place::{self, FileId};
 use crate::sql::Sql;
-use crate::{SqliteOptions, claim, database, fetch, migrate, order, ownership, reclaim, settle, share, upkeep};
+use crate::{
+    SqliteOptions, claim, clock, database, fetch, identity, migrate, order, ownership, reclaim, settle, share, upkeep,
+};
 
 /// An outbox table in a SQLite database. Cheap to clone; all clones share the connections.
 #[derive(Clone)]
@@ -72,8 +74,8 @@ impl SqliteStore {
     }
 
     pub(crate) async fn open_file(file: &Path, table: TableName, options: &SqliteOptions) -> Result<Self, StoreError> {
-        place::check(file)?;
-        place::create(file);
+        database_file::check(file)?;
+        database_file::create(file);
         let store = Self::lazy(file, table, options, database::READERS);
         store.connect().await?;
         if let Ok(opened) = FileId::at(file) {
@@ -244,11 +246,11 @@ impl Store for SqliteStore {
     }
 
     fn identify_sql(&self, seqs: &[i64]) -> Option<String> {
-        Some(order::identify_sql(&self.inner.sql, seqs))
+        Some(identity::identify_sql(&self.inner.sql, seqs))
     }
 
     fn lookup<'a>(&self, question: Question<'a>) -> Lookup<'a> {
-        order::lookup(&self.inner.sql, question)
+        identity::lookup(&self.inner.sql, question)
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {
@@ -325,7 +327,7 @@ impl Store for SqliteStore {
     }
 
     async fn identify(&self, seqs: &[i64]) -> Result<Vec<RowId>, StoreError> {
-        self.read(operation::IDENTIFY, async |session| order::identify(session, seqs).await).await
+        self.read(operation::IDENTIFY, async |session| identity::identify(session, seqs).await).await
     }
 
     async fn writers(&self) -> Result<Writers, StoreError> {
@@ -337,7 +339,7 @@ impl Store for SqliteStore {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.read(operation::NOW, order::now).await
+        self.read(operation::NOW, clock::now).await
     }
 
     async fn begin_attempt(&self, node: &NodeId, fence: Fence, attempt: &BegunAttempt) -> Result<bool, StoreError> {

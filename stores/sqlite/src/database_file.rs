@@ -8,7 +8,7 @@ use std::path::Path;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::store::operation;
 
-/// Fails early, and with the name of the place, where SQLite would only say that it cannot open the file.
+/// Fails early, and with the name of the file, where SQLite would only say that it cannot open the file.
 pub(crate) fn check(file: &Path) -> Result<(), StoreError> {
     let found = file.metadata().and_then(|found| readable(file).map(|()| found));
     match refusal(file, found) {
