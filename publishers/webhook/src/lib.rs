@@ -39,7 +39,7 @@ mod sign;
 
 mod answer;
 mod error;
-mod places;
+mod permits;
 mod publish;
 mod silence;
 

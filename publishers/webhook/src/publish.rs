@@ -12,7 +12,7 @@ use url::{Position, Url};
 
 use crate::answer::Answer;
 use crate::error::Failure;
-use crate::places::{Places, ServerPlaces};
+use crate::permits::{Permits, ServerPermits};
 use crate::target::shown;
 use crate::{WebhookPublisher, headers};
 
@@ -25,9 +25,9 @@ impl WebhookPublisher {
         let mut servers = by_server(messages, |message| self.targets.server(&message.target));
         // Those that were silent at last come last.
         servers.sort_by_key(|(server, _)| server.as_ref().is_some_and(|server| self.silences.contain(server)));
-        let (all, places) = (servers.len(), Places::new(self.concurrency, servers.len()));
+        let (all, permits) = (servers.len(), Permits::new(self.concurrency, servers.len()));
         let mut sent = stream::iter(servers)
-            .map(|(_, lanes)| self.send_to_server(lanes, &call, places.of_a_server()))
+            .map(|(_, lanes)| self.send_to_server(lanes, &call, permits.of_a_server()))
             .buffer_unordered(all.max(1))
             .concat()
             .await;
@@ -37,21 +37,21 @@ impl WebhookPublisher {
         receipts
     }
 
-    async fn send_to_server(&self, lanes: Vec<Lane>, call: &Call, places: ServerPlaces<'_>) -> Vec<(usize, Receipt)> {
-        let lanes = stream::iter(lanes).map(|lane| self.send_in_order(lane, call, &places));
+    async fn send_to_server(&self, lanes: Vec<Lane>, call: &Call, permits: ServerPermits<'_>) -> Vec<(usize, Receipt)> {
+        let lanes = stream::iter(lanes).map(|lane| self.send_in_order(lane, call, &permits));
         lanes.buffer_unordered(self.concurrency).concat().await
     }
 
     /// Sends the messages of a key until one is not taken that may be later.
-    async fn send_in_order(&self, lane: Lane, call: &Call, places: &ServerPlaces<'_>) -> Vec<(usize, Receipt)> {
-        let _place = places.take().await;
+    async fn send_in_order(&self, lane: Lane, call: &Call, permits: &ServerPermits<'_>) -> Vec<(usize, Receipt)> {
+        let _permit = permits.take().await;
         let mut receipts = Vec::with_capacity(lane.len());
         let mut behind: Option<(Arc<str>, PublishError)> = None;
         for (index, message) in lane {
             let target = Arc::clone(&message.target);
             let receipt = match &behind {
                 Some((failed, error)) => Err(held_back(error, *failed == target)),
-                None => self.send(index, message, call, places).await,
+                None => self.send(index, message, call, permits).await,
             };
             if let (None, Err(error)) = (&behind, &receipt)
                 && error.kind() != PublishErrorKind::Permanent
@@ -80,7 +80,7 @@ impl WebhookPublisher {
         }
     }
 
-    async fn send(&self, index: usize, message: Message, call: &Call, places: &ServerPlaces<'_>) -> Receipt {
+    async fn send(&self, index: usize, message: Message, call: &Call, permits: &ServerPermits<'_>) -> Receipt {
         let of_target = |error: PublishError| error.limited_to(Scope::Target);
         let url = self.targets.url(&message.target).map_err(of_target)?;
         let place = shown(&url);
@@ -95,7 +95,7 @@ impl WebhookPublisher {
         let request = self.message_request(url.clone(), message)?;
         match timeout_at(call.deadline, self.client.execute(request)).await {
             Ok(Ok(response)) => {
-                places.answered();
+                permits.answered();
                 self.silences.end(&host);
                 call.answered(host);
                 let answer = Answer::read(response, &url, call.deadline, self.clock.now(), &self.secrets).await;

@@ -1,37 +1,37 @@
-//! The places for requests of one call, divided among its servers.
+//! The permits for requests of one call, divided among its servers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// All places of a call: no more requests than these are under way at once.
-pub(crate) struct Places {
+/// All permits of a call: no more requests than these are under way at once.
+pub(crate) struct Permits {
     free: Semaphore,
     total: usize,
     /// The number that a server may take before it has answered anything, so that one that does not answer leaves room for the others.
     share: usize,
 }
 
-/// The places that one server may take: its share, and one more with each answer.
-pub(crate) struct ServerPlaces<'a> {
-    all: &'a Places,
+/// The permits that one server may take: its share, and one more with each answer.
+pub(crate) struct ServerPermits<'a> {
+    all: &'a Permits,
     open: Semaphore,
     opened: AtomicUsize,
 }
 
-impl Places {
+impl Permits {
     pub(crate) fn new(total: usize, servers: usize) -> Self {
         let share = total.checked_div(servers).unwrap_or(total).max(1);
         Self { free: Semaphore::new(total), total, share }
     }
 
-    pub(crate) fn of_a_server(&self) -> ServerPlaces<'_> {
-        ServerPlaces { all: self, open: Semaphore::new(self.share), opened: AtomicUsize::new(self.share) }
+    pub(crate) fn of_a_server(&self) -> ServerPermits<'_> {
+        ServerPermits { all: self, open: Semaphore::new(self.share), opened: AtomicUsize::new(self.share) }
     }
 }
 
-impl ServerPlaces<'_> {
-    /// A place, once there is one; it is given back when it is dropped. The semaphores are never closed.
+impl ServerPermits<'_> {
+    /// A permit, once there is one; it is given back when it is dropped. The semaphores are never closed.
     pub(crate) async fn take(&self) -> (Option<SemaphorePermit<'_>>, Option<SemaphorePermit<'_>>) {
         (self.open.acquire().await.ok(), self.all.free.acquire().await.ok())
     }
@@ -53,9 +53,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_has_its_share_and_one_more_place_with_each_answer() {
-        let places = Places::new(4, 3);
-        let (silent, well) = (places.of_a_server(), places.of_a_server());
+    fn a_server_has_its_share_and_one_more_permit_with_each_answer() {
+        let permits = Permits::new(4, 3);
+        let (silent, well) = (permits.of_a_server(), permits.of_a_server());
         let _held = silent.take().now_or_never().expect("its share");
         assert!(silent.take().now_or_never().is_none(), "it has not answered");
         let _first = well.take().now_or_never().expect("its share");
@@ -66,6 +66,6 @@ mod tests {
 
     #[test]
     fn each_of_many_servers_may_take_one_and_one_alone_all() {
-        assert_eq!((Places::new(4, 100).share, Places::new(16, 1).share, Places::new(16, 0).share), (1, 16, 16));
+        assert_eq!((Permits::new(4, 100).share, Permits::new(16, 1).share, Permits::new(16, 0).share), (1, 16, 16));
     }
 }
