@@ -34,5 +34,6 @@ mod poll_schedule;
 mod queue;
 pub mod run;
 mod settle;
+mod standing_clock;
 mod tenure;
 mod type_pause;

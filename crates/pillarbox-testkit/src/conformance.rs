@@ -404,7 +404,7 @@ behaviors! {
         purge_of_a_key_keeps_the_rows_of_others,
         purge_keeps_pending_rows_and_other_states,
         purge_goes_on_where_it_stopped_and_says_when_it_is_over,
-        purge_goes_on_behind_a_row_that_was_stamped_ahead,
+        purge_goes_on_behind_rows_that_were_stamped_ahead,
         purge_of_everything_stops_while_a_node_lives,
     }
 }

@@ -238,6 +238,16 @@ pub trait Harness: Sized + Send + Sync + 'static {
         async move { self.execute(&sql).await }
     }
 
+    /// As [`age`](Self::age), from the row `seq` on.
+    fn age_from(&self, seq: i64, seconds: i64) -> impl Future<Output = Result<(), BoxError>> + Send {
+        let then = Self::sql_time(-seconds);
+        let sql = format!(
+            "UPDATE {} SET created_at = {then}, done_at = CASE WHEN done_at IS NULL THEN NULL ELSE {then} END WHERE seq >= {seq}",
+            self.table("event")
+        );
+        async move { self.execute(&sql).await }
+    }
+
     /// Makes every message in the inbox look received this many seconds ago; as [`age`](Self::age) does, once.
     fn age_inbox(&self, seconds: i64) -> impl Future<Output = Result<(), BoxError>> + Send {
         let sql = format!("UPDATE {} SET received_at = {}", self.table("inbox"), Self::sql_time(-seconds));

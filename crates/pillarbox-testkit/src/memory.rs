@@ -129,6 +129,10 @@ impl Harness for MemoryHarness {
         Ok(())
     }
 
+    async fn age_from(&self, _seq: i64, seconds: i64) -> Result<(), BoxError> {
+        self.age(seconds).await
+    }
+
     async fn age_audit(&self, seconds: i64) -> Result<(), BoxError> {
         self.age(seconds).await
     }

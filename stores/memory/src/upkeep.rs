@@ -19,6 +19,9 @@ use super::recent::{self, dead_event, is_of, matches, pending_event};
 use super::row::Stored;
 use super::tables::State;
 
+/// A row that was stamped further ahead than this says nothing about the age of those behind it.
+const MAX_AHEAD: Duration = Duration::from_secs(3600);
+
 #[async_trait]
 impl Upkeep for MemoryStore {
     async fn counts(&self) -> Result<Counts, StoreError> {
@@ -193,7 +196,9 @@ impl Upkeep for MemoryStore {
         let old = |time: Timestamp| now.since(time) >= purge.older_than && time <= now;
         let window: Vec<(&i64, &Stored)> =
             state.rows().range(purge.above.saturating_add(1)..).take(purge.limit).collect();
-        let is_young = |row: &Stored| !old(row.created_at) && !row.done_at.is_some_and(old);
+        // Rows that a clock has stamped ahead say nothing about those behind them.
+        let is_ahead = |row: &Stored| row.done_at.unwrap_or(row.created_at).min(row.created_at) > now.plus(MAX_AHEAD);
+        let is_young = |row: &Stored| !old(row.created_at) && !row.done_at.is_some_and(old) && !is_ahead(row);
         let over = window.len() < purge.limit || window.iter().all(|(_, row)| is_young(row));
         let next = if over { None } else { window.last().map(|(seq, _)| **seq) };
         let ended = |row: &Stored, status| row.status == status && old(row.done_at.unwrap_or(row.created_at));

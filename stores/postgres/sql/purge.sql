@@ -23,6 +23,8 @@ WITH "window" AS MATERIALIZED (
 )
 -- DONE rows that come back when the server crashes leave with the next purge, so nobody waits for the disk.
 SELECT (SELECT count(*) FROM removed) AS "removed", count(*) AS "seen", max("seq") AS "last",
-    coalesce(bool_and(least("created_at", "done_at") > now() - $2::bigint * interval '1 microsecond'), true) AS "all_are_young",
+    -- Rows that a clock has stamped ahead say nothing about those behind them.
+    coalesce(bool_and(least("created_at", "done_at") > now() - $2::bigint * interval '1 microsecond'
+        AND least("created_at", "done_at") <= now() + interval '1 hour'), true) AS "all_are_young",
     CASE WHEN $1::smallint = 1 THEN set_config('synchronous_commit', 'off', true) END AS "commit"
 FROM "window"

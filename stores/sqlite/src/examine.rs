@@ -61,7 +61,7 @@ static KEPT: Check = Check {
 pub(crate) const INDEXES: [&str; 6] = ["ready", "due", "dead", "heads", "once", "unique"];
 
 /// The age of the oldest delivered event, in microseconds, among the oldest rows: those that a purge begins with.
-const OLDEST: &str = "SELECT CAST({now} - min(done_at) AS INTEGER) FROM (SELECT status, done_at FROM {event} ORDER BY seq LIMIT 100) WHERE status = 1";
+const OLDEST: &str = "SELECT CAST({now} - min(done_at) AS INTEGER) FROM (SELECT status, done_at FROM {event} WHERE created_at <= {now} + 3600000000 ORDER BY seq LIMIT 100) WHERE status = 1";
 
 #[async_trait]
 impl Examine for SqliteStore {

@@ -8,39 +8,48 @@ use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::{Row, Store};
 use tokio::time::Instant;
 
+use crate::standing_clock::StandingClock;
+
 /// An event that waits for its handler goes DEAD no sooner than this after its process met the first one of its type, however
 /// old it is: a delayed event, or one of a long backlog, has as much time as a deployment takes.
 const DEPLOYMENT_GRACE: Duration = Duration::from_secs(3600);
-/// For how long an answer about the database's clock is good. Between two answers the process counts by itself.
+/// For how long an answer about the database's clock is good. Between two answers the process counts by itself. An answer is believed
+/// once the next one agrees with it.
 const MAX_CLOCK_AGE: Duration = Duration::from_secs(600);
+/// How far the database's clock may run ahead between two answers.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 /// Event types that are told apart. Rows may name any number of them; those beyond count as one.
 const MAX_TYPES: usize = 256;
 
 /// Decides when an event that no handler takes has waited long enough: by its age, which the database's clock tells.
 ///
-/// The clock is asked for at most once in ten minutes, and only while there are such events.
+/// The clock is asked for at most once in ten minutes, and only while there are such events. One that has jumped ahead gives up none.
 pub(crate) struct Unknown {
     store: Arc<dyn Store>,
     dead_after: Option<Duration>,
     /// The time at which this process met the first event of each type.
     met: Mutex<HashMap<Box<str>, Instant>>,
-    /// The database's time, and when it was that.
-    clock: tokio::sync::Mutex<Option<(Timestamp, Instant)>>,
+    clock: tokio::sync::Mutex<StandingClock>,
+    max_clock_age: Duration,
 }
 
 impl Unknown {
     pub(crate) fn new(store: Arc<dyn Store>, dead_after: Option<Duration>) -> Self {
-        Self { store, dead_after, met: Mutex::default(), clock: tokio::sync::Mutex::default() }
+        let max_clock_age = dead_after.map_or(MAX_CLOCK_AGE, |dead_after| dead_after.min(MAX_CLOCK_AGE));
+        let clock = tokio::sync::Mutex::new(StandingClock::doubting(CLOCK_TOLERANCE, max_clock_age));
+        Self { store, dead_after, met: Mutex::default(), clock, max_clock_age }
     }
 
     /// True if the event has waited long enough. What cannot be known is no reason to give it up.
     pub(crate) async fn is_over(&self, row: &Row) -> bool {
         let Some(dead_after) = self.dead_after else { return false };
         let now = Instant::now();
+        // From the first one on, so that the clock is known well when it matters.
+        let time = self.time(now).await;
         if now.saturating_duration_since(self.met(row.event.event_type(), now)) < dead_after.min(DEPLOYMENT_GRACE) {
             return false;
         }
-        self.time(now).await.is_some_and(|time| time.since(row.created_at) >= dead_after)
+        time.is_some_and(|time| time.since(row.created_at) >= dead_after)
     }
 
     fn met(&self, event_type: &str, now: Instant) -> Instant {
@@ -49,19 +58,17 @@ impl Unknown {
         *met.entry(known.into()).or_insert(now)
     }
 
+    /// The database's time, if it is known and believed.
     async fn time(&self, now: Instant) -> Option<Timestamp> {
         let mut clock = self.clock.lock().await;
         let elapsed = |at: Instant| now.saturating_duration_since(at);
-        if let Some((time, at)) = *clock
-            && elapsed(at) < MAX_CLOCK_AGE
+        if let Some((time, at, is_believed)) = clock.last()
+            && elapsed(at) < self.max_clock_age
         {
-            return Some(time.plus(elapsed(at)));
+            return is_believed.then(|| time.plus(elapsed(at)));
         }
         match self.store.now().await {
-            Ok(time) => {
-                *clock = Some((time, now));
-                Some(time)
-            }
+            Ok(time) => clock.look(time, now).then_some(time),
             Err(error) => {
                 tracing::debug!(%error, "the age of an event that no handler takes is not known");
                 None

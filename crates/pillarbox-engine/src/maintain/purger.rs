@@ -10,10 +10,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::{Backoff, jittered};
 use crate::observe::Counters;
+use crate::standing_clock::StandingClock;
 
 /// The time after which a node that has just begun looks for the first time: late enough not to slow its start, early enough
 /// for a process that is restarted often.
 const INITIAL_DELAY: Duration = Duration::from_secs(60);
+
+/// Where the database's clock has run ahead by more than this between two purges, nothing is purged until it has stood for as long: what
+/// leaves by a wrong time is gone for good.
+const MAX_JUMP: Duration = Duration::from_secs(24 * 3600);
 
 /// A step that takes longer is made smaller: large rows on a slow disk would take it beyond the limit of a call, again and again.
 const MAX_STEP_TIME: Duration = Duration::from_secs(5);
@@ -106,8 +111,18 @@ impl Purger {
         let mut backoff = Backoff::default();
         let mut wait = jittered(INITIAL_DELAY.min(self.interval), &*self.random);
         let [mut events, mut inbox, mut audit] = <[Failing; 3]>::default();
+        let mut clock = StandingClock::new(MAX_JUMP, MAX_JUMP);
+        // A purge that finds no clock to look at fails by itself, and says so.
+        let _ = self.is_believed(&mut clock).await;
         loop {
             tokio::time::sleep(wait).await;
+            if matches!(self.is_believed(&mut clock).await, Ok(false)) {
+                tracing::warn!(
+                    "the database's clock has run ahead by more than a day; nothing is purged until it has stood for a day"
+                );
+                wait = jittered(self.interval, &*self.random);
+                continue;
+            }
             let purged = self.purge_once().await;
             self.tell(&mut events, "old events", &purged);
             wait = if purged.is_ok() {
@@ -121,6 +136,11 @@ impl Purger {
             self.tell(&mut inbox, "old messages of the inbox", &self.purge_inbox().await);
             self.tell(&mut audit, "old entries of the audit table", &self.purge_audit().await);
         }
+    }
+
+    async fn is_believed(&self, clock: &mut StandingClock) -> Result<bool, StoreError> {
+        let time = self.store.now().await?;
+        Ok(clock.look(time, Instant::now()))
     }
 
     /// Counts a failure, and logs what there is to say of it, or of the end of several.

@@ -44,12 +44,13 @@ pub(super) async fn purge(store: &Inner, purge: &Purge) -> Result<Purged, Failur
     for row in answers.rows(1) {
         let (seq, created_long_ago, ended_long_ago) = (int(row, 0)?, is_true(row, 2)?, is_true(row, 3)?);
         last = Some(seq);
-        all_are_young &= !created_long_ago && !ended_long_ago;
+        // Rows that a clock has stamped ahead say nothing about those behind them.
+        all_are_young &= !created_long_ago && !ended_long_ago && !is_true(row, 4)?;
         let goes = match status {
             Some(status) => int(row, 1)? == i64::from(status) && ended_long_ago,
             None => created_long_ago,
         };
-        if goes && is_true(row, 4)? {
+        if goes && is_true(row, 5)? {
             doomed.push(seq);
         }
     }
