@@ -11,7 +11,7 @@ mod plaintext;
 mod secret;
 mod target;
 
-pub use error::{PublishError, PublishErrorKind, Scope};
+pub use error::{FailureScope, PublishError, PublishErrorKind};
 pub use link::{Link, Linked};
 pub use message::Message;
 pub use plaintext::is_this_host;
@@ -137,13 +137,15 @@ pub struct PublisherInfo {
     pub targets: TargetSyntax,
     /// The first character of targets that the broker keeps for itself, if there is one: no value of an event leads to them.
     pub reserved: Option<char>,
+    /// True if it has credentials for each tenant, so that a target may refuse the events of one and take those of another.
+    pub by_tenant: bool,
 }
 
 impl PublisherInfo {
     /// Describes a publisher. `address` holds no secret.
     #[must_use]
     pub fn new(kind: &'static str, address: impl Into<String>) -> Self {
-        Self { kind, address: address.into(), targets: TargetSyntax::Name, reserved: None }
+        Self { kind, address: address.into(), targets: TargetSyntax::Name, reserved: None, by_tenant: false }
     }
 
     /// The syntax of its targets. Default: names.
@@ -158,6 +160,13 @@ impl PublisherInfo {
     #[must_use]
     pub fn with_reserved(mut self, first: char) -> Self {
         self.reserved = Some(first);
+        self
+    }
+
+    /// It has credentials for each tenant. Default: for all.
+    #[must_use]
+    pub fn with_credentials_by_tenant(mut self) -> Self {
+        self.by_tenant = true;
         self
     }
 }

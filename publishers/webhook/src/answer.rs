@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::publisher::{PublishError, Receipt, Secret};
 use reqwest::Response;
-use reqwest::header::{LOCATION, RETRY_AFTER};
+use reqwest::header::{DATE, LOCATION, RETRY_AFTER};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
@@ -20,6 +20,8 @@ const READ_TIME: Duration = Duration::from_secs(1);
 const SHOWN: usize = 200;
 /// The longest pause that an endpoint may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
+/// How far the clocks of this host and of an endpoint may differ. Receivers refuse signatures that are five minutes old or ahead.
+const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(240);
 
 /// An answer, as far as it matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub(crate) struct Answer {
     pub(crate) pause: Option<Duration>,
     /// The place it redirects to, as it may be shown.
     pub(crate) location: Option<String>,
+    /// How far this host's clock is from that of the endpoint, if it is more than receivers of signatures bear.
+    pub(crate) clock_difference: Option<Duration>,
     /// Its beginning, in one line.
     pub(crate) beginning: String,
 }
@@ -43,7 +47,10 @@ impl Answer {
         secrets: &[Secret],
     ) -> Self {
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let pause = header(RETRY_AFTER).and_then(|text| pause(text, now));
+        let date = header(DATE).and_then(date);
+        // A date that the endpoint names is of its own clock.
+        let pause = header(RETRY_AFTER).and_then(|text| pause(text, date.unwrap_or(now)));
+        let clock_difference = date.map(|date| date.since(now).max(now.since(date)));
         let location = header(LOCATION).map(|text| {
             url.join(text).map_or_else(|_| "a text that is no URL".to_owned(), |location| shown(&location))
         });
@@ -63,6 +70,7 @@ impl Answer {
             status: response.status().as_u16(),
             pause,
             location,
+            clock_difference: clock_difference.filter(|difference| *difference > MAX_CLOCK_DIFFERENCE),
             // Of an answer that confirms nothing is shown.
             beginning: if response.status().is_success() { String::new() } else { one_line(&body, secrets, url) },
         }
@@ -73,7 +81,8 @@ impl Answer {
         matches!(self.status, 429 | 503)
     }
 
-    pub(crate) fn receipt(&self, place: &str) -> Receipt {
+    /// The receipt of a message, which was signed or not.
+    pub(crate) fn receipt(&self, place: &str, is_signed: bool) -> Receipt {
         let said = if self.beginning.is_empty() { String::new() } else { format!(": {}", self.beginning) };
         let text = format!("{place} answered {}{said}", self.status);
         match self.status {
@@ -96,7 +105,15 @@ impl Answer {
                 Err(PublishError::misconfigured(format!("{text}; correct the target, or have the endpoint made")))
             }
             408 | 500..=599 => Err(PublishError::temporary(text)),
-            _ => Err(PublishError::permanent(text)),
+            _ => Err(match self.clock_difference.filter(|_| is_signed) {
+                // A signature names the time, so each message would be refused, and none of them would be to blame.
+                Some(difference) => PublishError::misconfigured(format!(
+                    "{text}; the clocks of this host and of the endpoint differ by {} s, and receivers refuse signatures of another time; \
+                     correct the clock that is wrong",
+                    difference.as_secs()
+                )),
+                None => PublishError::permanent(text),
+            }),
         }
     }
 }
@@ -106,9 +123,13 @@ fn pause(text: &str, now: Timestamp) -> Option<Duration> {
     let text = text.trim();
     let pause = match text.parse() {
         Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => Timestamp::from(httpdate::parse_http_date(text).ok()?).since(now),
+        Err(_) => date(text)?.since(now),
     };
     Some(pause.min(LONGEST_PAUSE))
+}
+
+fn date(text: &str) -> Option<Timestamp> {
+    httpdate::parse_http_date(text.trim()).ok().map(Timestamp::from)
 }
 
 /// The parts of a URL that may be secret, and that an answer may repeat, such as "Cannot POST /services/…": longest first.
@@ -149,8 +170,12 @@ mod tests {
 
     use super::*;
 
+    fn answer(status: u16) -> Answer {
+        Answer { status, pause: None, location: None, clock_difference: None, beginning: String::new() }
+    }
+
     fn receipt(status: u16) -> Receipt {
-        Answer { status, pause: None, location: None, beginning: String::new() }.receipt("h")
+        answer(status).receipt("h", true)
     }
 
     #[test]
@@ -175,17 +200,24 @@ mod tests {
 
     #[test]
     fn the_error_says_what_the_endpoint_said() {
-        let answer = Answer {
-            status: 503,
-            pause: Some(Duration::from_secs(7)),
-            location: None,
-            beginning: "come back later".to_owned(),
-        };
-        let error = answer.receipt("https://h.example/x").expect_err("not confirmed");
+        let answer =
+            Answer { pause: Some(Duration::from_secs(7)), beginning: "come back later".to_owned(), ..answer(503) };
+        let error = answer.receipt("https://h.example/x", false).expect_err("not confirmed");
         assert_eq!(error.to_string(), "https://h.example/x answered 503: come back later");
         assert_eq!(error.delay(), Some(Duration::from_secs(7)));
         let answer = Answer { status: 308, location: Some("https://other.example/".to_owned()), ..answer };
-        assert!(answer.receipt("h").expect_err("not followed").to_string().contains("https://other.example/"));
+        assert!(answer.receipt("h", false).expect_err("not followed").to_string().contains("https://other.example/"));
+    }
+
+    /// A receiver that refuses what is old answers 400, for which no event would be to blame.
+    #[test]
+    fn a_signature_of_another_time_is_no_fault_of_its_event() {
+        let off = |status| Answer { clock_difference: Some(Duration::from_secs(600)), ..answer(status) };
+        let error = off(400).receipt("h", true).expect_err("refused");
+        assert!(error.kind() == Misconfigured && error.to_string().contains("differ by 600 s"), "{error}");
+        assert_eq!(off(400).receipt("h", false).expect_err("refused").kind(), Permanent, "nothing was signed");
+        assert_eq!(off(204).receipt("h", true), Ok(None));
+        assert_eq!(off(500).receipt("h", true).expect_err("refused").kind(), Temporary);
     }
 
     #[test]

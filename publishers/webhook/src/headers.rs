@@ -8,6 +8,9 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use crate::KIND;
 use crate::sign::SigningKeys;
 
+/// The header with the signatures.
+pub(crate) const SIGNATURE: &str = "webhook-signature";
+
 /// The prefix of an event header if HTTP or this publisher has a use of its own for its name.
 const ASIDE: &str = "event-header-";
 
@@ -27,7 +30,7 @@ pub(crate) fn of(message: &Message, keys: &SigningKeys, seconds: i64) -> Result<
     let id = id(message.id.as_str());
     if !keys.is_empty() {
         let signatures = keys.sign(&id, seconds, &message.body);
-        headers.insert(HeaderName::from_static("webhook-signature"), own_value(&signatures)?);
+        headers.insert(HeaderName::from_static(SIGNATURE), own_value(&signatures)?);
     }
     headers.insert(HeaderName::from_static("webhook-id"), own_value(&id)?);
     headers.insert(HeaderName::from_static("webhook-timestamp"), HeaderValue::from(seconds));

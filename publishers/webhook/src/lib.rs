@@ -38,6 +38,7 @@ mod headers;
 mod sign;
 
 mod answer;
+mod cuts;
 mod error;
 mod permits;
 mod publish;
@@ -59,6 +60,7 @@ use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo,
 use reqwest::Client;
 use reqwest::header::HeaderValue;
 
+use cuts::Cuts;
 use sign::{Signing, SigningKeys};
 use silence::Silences;
 use target::Targets;
@@ -80,6 +82,7 @@ pub struct WebhookPublisher {
     concurrency: usize,
     timeout: Duration,
     silences: Silences,
+    cuts: Cuts,
     closed: AtomicBool,
 }
 
@@ -102,8 +105,10 @@ impl WebhookPublisher {
         let client = connect::client(&options)?;
         let authorization = connect::authorization(&options, &targets)?;
         let credentials = authorization.as_ref().and_then(connect::credentials);
+        let info = PublisherInfo::new(KIND, targets.address()).with_targets(TargetSyntax::Url);
+        let by_tenant = options.secrets_by_tenant.is_some();
         Ok(Self {
-            info: PublisherInfo::new(KIND, targets.address()).with_targets(TargetSyntax::Url),
+            info: if by_tenant { info.with_credentials_by_tenant() } else { info },
             client,
             clock,
             authorization,
@@ -113,6 +118,7 @@ impl WebhookPublisher {
             concurrency: options.concurrency,
             timeout: options.timeout,
             silences: Silences::default(),
+            cuts: Cuts::default(),
             closed: AtomicBool::new(false),
         })
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::{StreamExt as _, stream};
-use pillarbox_core::publisher::{Message, PublishError, PublishErrorKind, Receipt, Scope};
+use pillarbox_core::publisher::{FailureScope, Message, PublishError, PublishErrorKind, Receipt};
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderValue};
 use reqwest::{Method, Request};
 use tokio::time::{Instant, timeout_at};
@@ -12,6 +12,7 @@ use url::{Position, Url};
 
 use crate::answer::Answer;
 use crate::error::Failure;
+use crate::headers::SIGNATURE;
 use crate::permits::{Permits, ServerPermits};
 use crate::target::shown;
 use crate::{WebhookPublisher, headers};
@@ -81,7 +82,7 @@ impl WebhookPublisher {
     }
 
     async fn send(&self, index: usize, message: Message, call: &Call, permits: &ServerPermits<'_>) -> Receipt {
-        let of_target = |error: PublishError| error.limited_to(Scope::Target);
+        let of_target = |error: PublishError| error.limited_to(FailureScope::Target);
         let url = self.targets.url(&message.target).map_err(of_target)?;
         let place = shown(&url);
         let (host, endpoint) = (url.origin().ascii_serialization(), url[..Position::AfterPath].to_owned());
@@ -90,16 +91,19 @@ impl WebhookPublisher {
         }
         if Instant::now() >= call.deadline {
             let error = PublishError::unavailable(format!("{place}: no time was left to send this message"));
-            return Err(error.limited_to(Scope::Message));
+            return Err(error.limited_to(FailureScope::Message));
         }
+        let id = message.id.clone();
         let request = self.message_request(url.clone(), message)?;
+        let is_signed = request.headers().contains_key(SIGNATURE);
         match timeout_at(call.deadline, self.client.execute(request)).await {
             Ok(Ok(response)) => {
                 permits.answered();
                 self.silences.end(&host);
+                self.cuts.answered(&host);
                 call.answered(host);
                 let answer = Answer::read(response, &url, call.deadline, self.clock.now(), &self.secrets).await;
-                let receipt = answer.receipt(&place).map_err(of_target);
+                let receipt = answer.receipt(&place, is_signed).map_err(of_target);
                 if let (true, Err(error)) = (answer.wants_a_pause(), &receipt) {
                     call.learn(endpoint, error);
                 }
@@ -107,7 +111,13 @@ impl WebhookPublisher {
             }
             Ok(Err(error)) => {
                 let (failure, problem) = Failure::of(error);
-                let scope = if failure.is_of_the_host() { self.targets.scope_of_server() } else { Scope::Target };
+                if failure == Failure::CutOff && self.cuts.again(&host, &id) {
+                    return Err(of_target(PublishError::temporary(format!(
+                        "{place} has twice ended the connection without an answer to this message, and answered others in between: {problem}"
+                    ))));
+                }
+                let scope =
+                    if failure.is_of_the_host() { self.targets.scope_of_server() } else { FailureScope::Target };
                 let error = failure.into_error(&place, &problem).limited_to(scope);
                 if failure.is_of_the_host() {
                     call.learn(host, &error);
@@ -217,7 +227,7 @@ fn by_server(messages: Vec<Message>, server: impl Fn(&Message) -> Option<String>
 /// target only.
 fn held_back(failed: &PublishError, same_target: bool) -> PublishError {
     let text = format!("not sent, since an earlier message of its key was not taken: {failed}");
-    let error = PublishError::unavailable(text).limited_to(Scope::Message);
+    let error = PublishError::unavailable(text).limited_to(FailureScope::Message);
     match failed.delay().filter(|_| same_target) {
         Some(delay) => error.retry_after(delay),
         None => error,
@@ -268,7 +278,7 @@ mod tests {
         ] {
             let error = held_back(&failed, same);
             let found = (error.kind(), error.delay(), error.scope());
-            assert_eq!(found, (Unavailable, delay, Scope::Message), "{failed:?}");
+            assert_eq!(found, (Unavailable, delay, FailureScope::Message), "{failed:?}");
         }
     }
 }

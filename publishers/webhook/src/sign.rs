@@ -8,7 +8,7 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{PublishError, Scope, Secret};
+use pillarbox_core::publisher::{FailureScope, PublishError, Secret};
 use sha2::Sha256;
 
 use crate::options::WebhookOptions;
@@ -83,7 +83,7 @@ impl Signing {
     /// # Errors
     /// Where tenants have secrets of their own and this one has none: nothing is sent unsigned, or signed by another's.
     pub(crate) fn keys(&self, tenant: Option<&str>) -> Result<&SigningKeys, PublishError> {
-        let refuse = |problem: String| PublishError::misconfigured(problem).limited_to(Scope::Message);
+        let refuse = |problem: String| PublishError::misconfigured(problem).limited_to(FailureScope::Message);
         match (self, tenant) {
             (Self::All(keys), _) => Ok(keys),
             (Self::ByTenant(keys), Some(tenant)) => keys.get(tenant).ok_or_else(|| {
@@ -152,7 +152,7 @@ mod tests {
         assert!(sign(Some("globex")).is_ok_and(|signature| signature != SIGNATURE));
         for tenant in [None, Some(""), Some("ACME"), Some("../acme")] {
             let error = sign(tenant).expect_err("unsigned");
-            assert_eq!((error.kind(), error.scope()), (Misconfigured, Scope::Message), "{error}");
+            assert_eq!((error.kind(), error.scope()), (Misconfigured, FailureScope::Message), "{error}");
             assert!(error.to_string().contains("`secrets_by_tenant`"), "{error}");
         }
         let error = Signing::new(&options(&[("acme", &["hunter2"])])).expect_err("refused").to_string();

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use percent_encoding::percent_decode_str;
 use pillarbox_connect::refuse_plaintext;
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{PublishError, Scope, Secret};
+use pillarbox_core::publisher::{FailureScope, PublishError, Secret};
 use sha2::{Digest as _, Sha256};
 use url::{Host, Url};
 
@@ -136,8 +136,8 @@ impl Targets {
     }
 
     /// The part of the destination that is in trouble where a server is.
-    pub(crate) fn scope_of_server(&self) -> Scope {
-        if self.base.is_some() { Scope::Broker } else { Scope::Server }
+    pub(crate) fn scope_of_server(&self) -> FailureScope {
+        if self.base.is_some() { FailureScope::Broker } else { FailureScope::Server }
     }
 
     /// Checks that a URL may be used at all: by its scheme, and by its address where it names one.

@@ -38,7 +38,7 @@ impl Stranded {
             event_id = event.id().as_str(),
             event_type = event.event_type(),
             events,
-            problem = %error,
+            problem = error.to_string(),
             "{message}"
         );
     }

@@ -23,6 +23,8 @@ pub(crate) enum Part {
     Server(Arc<str>),
     /// One target.
     Target(Arc<str>),
+    /// One target, as it answers the events of one tenant.
+    TargetOfTenant(Arc<str>, Box<str>),
 }
 
 /// The parts of a destination that a message needs.
@@ -177,7 +179,7 @@ impl Targets {
     fn has_room(&mut self, part: &Part, now: Instant) -> bool {
         let most = match part {
             Part::Server(_) => 2 * MAX_PARTS,
-            Part::Target(_) => MAX_PARTS,
+            Part::Target(_) | Part::TargetOfTenant(..) => MAX_PARTS,
         };
         if self.troubled.len() >= most {
             self.forget(now);

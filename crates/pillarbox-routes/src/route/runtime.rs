@@ -97,7 +97,12 @@ impl Sink {
             return None;
         }
         let server = self.publisher.server(&message.target).map(|server| Part::Server(server.into()));
-        Some(Parts { server, target: Part::Target(Arc::clone(&message.target)) })
+        let target = Arc::clone(&message.target);
+        let target = match message.tenant.clone().filter(|_| self.publisher.info().by_tenant) {
+            Some(tenant) => Part::TargetOfTenant(target, tenant),
+            None => Part::Target(target),
+        };
+        Some(Parts { server, target })
     }
 
     /// A part of the destination, as it may be shown.
@@ -105,6 +110,9 @@ impl Sink {
         match part {
             Part::Server(server) => server.to_string(),
             Part::Target(target) => self.publisher.shown(target).into_owned(),
+            Part::TargetOfTenant(target, tenant) => {
+                format!("{} for tenant `{}`", self.publisher.shown(target), tenant.escape_debug())
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::support::{Endpoint, keyed, message, options, publisher};
 use pillarbox_core::clock::{Clock, Timestamp};
 use pillarbox_core::event::EventId;
 use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Permanent, Temporary, Unavailable};
-use pillarbox_core::publisher::{Message, Publisher as _, Scope};
+use pillarbox_core::publisher::{FailureScope, Message, Publisher as _};
 use pillarbox_webhook::{WebhookOptions, WebhookPublisher};
 use tokio::time::Instant;
 
@@ -104,7 +104,7 @@ async fn an_event_is_signed_for_its_tenant_or_not_sent() {
     assert_eq!(receipts[..2], [Ok(None), Ok(None)]);
     for (receipt, expected) in receipts[2..].iter().zip(["tenant `initech` has no secret", "the event has no tenant"]) {
         let error = receipt.as_ref().expect_err("it is not sent unsigned");
-        assert_eq!((error.kind(), error.scope()), (Misconfigured, Scope::Message), "nobody else waits: {error}");
+        assert_eq!((error.kind(), error.scope()), (Misconfigured, FailureScope::Message), "nobody else waits: {error}");
         assert!(error.to_string().contains(expected), "{error}");
     }
     let signatures: HashSet<String> =
@@ -124,24 +124,24 @@ async fn an_error_says_which_part_of_the_destination_it_concerns() {
     };
     let targets =
         |base: &str| [format!("{base}/status/500"), format!("{base}/status/404"), format!("{base}/pause/503/9")];
-    let scopes = async |publisher: &WebhookPublisher, targets: &[String]| -> Vec<Scope> {
+    let scopes = async |publisher: &WebhookPublisher, targets: &[String]| -> Vec<FailureScope> {
         let messages = targets.iter().map(|target| message(&**target, 0)).collect();
         let receipts = publisher.publish(messages).await;
         receipts.into_iter().map(|receipt| receipt.expect_err("a failure").scope()).collect()
     };
     let free = publisher();
-    assert_eq!(scopes(&free, &targets(&endpoint.url(""))).await, [Scope::Target; 3]);
-    assert_eq!(scopes(&free, &targets(&format!("http://{closed}"))).await, [Scope::Server; 3]);
+    assert_eq!(scopes(&free, &targets(&endpoint.url(""))).await, [FailureScope::Target; 3]);
+    assert_eq!(scopes(&free, &targets(&format!("http://{closed}"))).await, [FailureScope::Server; 3]);
     let below = |url: String| {
         let mut options = options();
         options.url = Some(url.into());
         WebhookPublisher::new(options).expect("options")
     };
-    assert_eq!(scopes(&below(endpoint.url("")), &targets("")).await, [Scope::Target; 3]);
-    assert_eq!(scopes(&below(format!("http://{closed}/")), &targets("")).await, [Scope::Broker; 3]);
+    assert_eq!(scopes(&below(endpoint.url("")), &targets("")).await, [FailureScope::Target; 3]);
+    assert_eq!(scopes(&below(format!("http://{closed}/")), &targets("")).await, [FailureScope::Broker; 3]);
     let behind = [keyed(endpoint.url("/status/500"), 1, "k"), keyed(endpoint.url("/ok"), 2, "k")];
     let receipts = free.publish(behind.into()).await;
-    assert_eq!(receipts[1].as_ref().map_err(|error| error.scope()), Err(Scope::Message));
+    assert_eq!(receipts[1].as_ref().map_err(|error| error.scope()), Err(FailureScope::Message));
 }
 
 #[tokio::test]

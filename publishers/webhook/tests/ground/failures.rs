@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::support::{Endpoint, Raw, message, options, publisher, raw};
-use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Unavailable};
-use pillarbox_core::publisher::{Message, Publisher as _, Receipt, Scope};
+use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Temporary, Unavailable};
+use pillarbox_core::publisher::{FailureScope, Message, Publisher as _, Receipt};
 use pillarbox_testkit::publishers::{Link as _, Load, Proxy, load_through};
 use pillarbox_webhook::{WebhookOptions, WebhookPublisher};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -53,6 +53,29 @@ async fn a_connection_that_is_reset_is_unavailable_and_tried_once_for_each_messa
     let receipts = publisher().publish(many(&format!("http://{address}/x"), 20)).await;
     assert!(receipts.into_iter().all(|receipt| receipt.is_err_and(|error| error.kind() == Unavailable)));
     assert_eq!(count.load(Ordering::SeqCst), 20);
+}
+
+/// A filter before the endpoint resets the connection over what one message holds.
+#[tokio::test]
+async fn a_message_over_which_connections_are_reset_counts_attempts_once_others_are_answered() {
+    let Raw { address, .. } = &raw(|mut stream: TcpStream| async move {
+        let mut request = [0; 2048];
+        let read = stream.read(&mut request).await.unwrap_or(0);
+        if !String::from_utf8_lossy(&request[..read]).contains("event-7") {
+            let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").await;
+        }
+    })
+    .await;
+    let (target, publisher) = (format!("http://{address}/x"), publisher());
+    let mut kinds = Vec::new();
+    for ids in [&[7][..], &[7], &[1, 2], &[7], &[7], &[3, 7]] {
+        let messages = ids.iter().map(|id| message(&*target, *id)).collect();
+        let receipts = publisher.publish(messages).await;
+        kinds.extend(receipts.into_iter().map(|receipt| receipt.err().map(|error| error.kind())));
+    }
+    let [unavailable, temporary] = [Some(Unavailable), Some(Temporary)];
+    assert_eq!(kinds[..6], [unavailable, unavailable, None, None, temporary, unavailable]);
+    assert_eq!(kinds[6], None);
 }
 
 #[tokio::test]
@@ -105,7 +128,7 @@ async fn a_host_that_drops_packets_is_a_server_in_trouble() {
     let began = Instant::now();
     for receipt in publisher.publish(many(&target, 40)).await {
         let error = receipt.expect_err("nobody is connected to");
-        assert_eq!((error.kind(), error.scope()), (Unavailable, Scope::Server), "{error}");
+        assert_eq!((error.kind(), error.scope()), (Unavailable, FailureScope::Server), "{error}");
         assert!(error.to_string().contains("cannot be connected to"), "{error}");
     }
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
@@ -156,7 +179,7 @@ async fn a_server_of_which_several_endpoints_are_silent_is_in_trouble_as_a_whole
         let error = |receipt: &Receipt| receipt.as_ref().err().map(|error| (error.kind(), error.scope()));
         receipts.iter().map(error).collect::<Vec<_>>()
     };
-    let (of_target, of_server) = (Some((Unavailable, Scope::Target)), Some((Unavailable, Scope::Server)));
+    let (of_target, of_server) = (Some((Unavailable, FailureScope::Target)), Some((Unavailable, FailureScope::Server)));
     assert_eq!(scopes(&publisher, ["/never/a", "/never/b"]).await, [of_target; 2]);
     assert_eq!(scopes(&publisher, ["/never/c", "/never/a"]).await, [of_server; 2]);
     // It answers at another endpoint.
@@ -168,7 +191,7 @@ async fn a_server_of_which_several_endpoints_are_silent_is_in_trouble_as_a_whole
     let receipts =
         [publisher.publish(many("a", 1)).await, publisher.publish(vec![message("b", 1), message("c", 2)]).await];
     let scopes: Vec<_> = receipts.concat().into_iter().map(|receipt| receipt.expect_err("silent").scope()).collect();
-    assert_eq!(scopes, [Scope::Target, Scope::Broker, Scope::Broker]);
+    assert_eq!(scopes, [FailureScope::Target, FailureScope::Broker, FailureScope::Broker]);
 }
 
 #[tokio::test]
