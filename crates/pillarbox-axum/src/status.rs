@@ -71,7 +71,7 @@ struct Totals {
     retried: u64,
     deferred: u64,
     dead: u64,
-    held: usize,
+    in_memory: usize,
 }
 
 impl Status {
@@ -124,8 +124,8 @@ impl Counted {
 
 impl From<Stats> for Totals {
     fn from(stats: Stats) -> Self {
-        let Stats { done, retried, deferred, dead, held, .. } = stats;
-        Self { done, retried, deferred, dead, held }
+        let Stats { done, retried, deferred, dead, in_memory, .. } = stats;
+        Self { done, retried, deferred, dead, in_memory }
     }
 }
 

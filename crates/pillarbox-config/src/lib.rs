@@ -68,11 +68,3 @@ use std::path::PathBuf;
 pub fn load(file: impl Into<PathBuf>) -> Result<Settings, Error> {
     Loader::new().file(file).environment().load()
 }
-
-/// Reads settings from the variables that begin with `PILLARBOX_`.
-///
-/// # Errors
-/// When one of them cannot be used: which, and what to do.
-pub fn load_environment() -> Result<Settings, Error> {
-    Loader::new().environment().load()
-}

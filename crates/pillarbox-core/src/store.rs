@@ -565,7 +565,7 @@ pub struct Fetch {
     /// first row always comes, however large it is.
     pub max_bytes: usize,
     /// Only rows that a node that owns groups of keys may deliver now; `None` for any row. [`Store::claim`] knows no scope.
-    pub scope: Option<Scope>,
+    pub scope: Option<FetchScope>,
     /// Event types to leave out, whether they are due now or later: what delivers them takes none at the moment. Few.
     pub without_types: Vec<Box<str>>,
     /// Handlers whose rows are left out likewise. Few. Rows for no handler in particular are not.
@@ -590,7 +590,7 @@ impl Fetch {
 
 /// Selects the pending rows that a node that owns groups of keys may deliver now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scope {
+pub struct FetchScope {
     /// Rows of these partitions, and rows that have none yet, or one that does not exist.
     pub partitions: RangeInclusive<u8>,
     /// The rows that make the later rows of a key wait.
@@ -630,7 +630,7 @@ pub struct Writers {
 }
 
 /// The highest `seq` that is visible; the highest there can be if the database does not tell.
-pub async fn written(store: &dyn Store) -> i64 {
+pub async fn highest_seq(store: &dyn Store) -> i64 {
     store.writers().await.map_or(i64::MAX, |writers| writers.highest)
 }
 

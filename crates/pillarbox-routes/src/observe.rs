@@ -56,7 +56,7 @@ impl Meters {
         Self {
             confirmed: counter("confirmed", "Messages that the destination has confirmed."),
             failed: counter("failed", "Messages that the destination has declined, or that could not be made."),
-            deferred: counter("deferred", "Events put off, without an attempt, since the destination takes nothing."),
+            deferred: counter("deferred", "Events deferred, without an attempt, since the destination takes nothing."),
             dropped: counter("dropped", "Events that were done without being sent."),
             paused: gauge(
                 "paused",

@@ -9,7 +9,7 @@ use std::time::Duration;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{BatchHandler as _, Delivery, HandlerError, HandlerErrorKind};
-use pillarbox_core::publisher::{PublishError, Scope};
+use pillarbox_core::publisher::{FailureScope, PublishError};
 use pillarbox_core::row::NewRow;
 use pillarbox_core::store::Row;
 use pillarbox_routes::{Breaker, Route, RouteState, Routes};
@@ -77,7 +77,7 @@ async fn events_that_are_refused_for_themselves_alone_are_told_of_now_and_then()
         Routes::new().route(Route::to(Arc::new(publisher.clone()), "x").named("hooks")).build().expect("valid");
     let refused =
         || PublishError::misconfigured("tenant `acme` has no secret to sign with; add it to `secrets_by_tenant`");
-    publisher.answer(Answer::Fail(refused().limited_to(Scope::Message)));
+    publisher.answer(Answer::Fail(refused().limited_to(FailureScope::Message)));
     let batch = |ids: &[&str]| ids.iter().map(|id| event(id)).collect::<Vec<_>>();
 
     let answers = forwarder.handle(batch(&["e-1", "e-2"])).await;
@@ -108,7 +108,7 @@ async fn events_that_are_refused_for_themselves_alone_are_told_of_now_and_then()
 
     // One that speaks of the target, which takes others in the same call: as RabbitMQ where no queue is bound for the key of one.
     advance(Duration::from_secs(30)).await;
-    let unbound = PublishError::misconfigured("no queue is bound").limited_to(Scope::Target);
+    let unbound = PublishError::misconfigured("no queue is bound").limited_to(FailureScope::Target);
     publisher.answer_each(move |message| match message.id.as_str() {
         "e-well" => Answer::Confirm,
         _ => Answer::Fail(unbound.clone()),
@@ -119,7 +119,7 @@ async fn events_that_are_refused_for_themselves_alone_are_told_of_now_and_then()
     assert!(line.contains("event_id=\"e-unbound\"") && line.contains("no queue is bound"), "{line}");
 
     // One that is unavailable for long, while others are taken: it goes on by itself, and nobody has to give it up.
-    let leaderless = PublishError::unavailable("no leader").limited_to(Scope::Target);
+    let leaderless = PublishError::unavailable("no leader").limited_to(FailureScope::Target);
     publisher.answer_each(move |message| match message.id.as_str() {
         "e-well" => Answer::Confirm,
         _ => Answer::Fail(leaderless.clone()),
@@ -143,7 +143,7 @@ async fn events_that_are_refused_for_themselves_alone_are_told_of_now_and_then()
     // Of many targets that are paused ten are named, and the next line tells how many there were.
     advance(Duration::from_secs(30)).await;
     let many = MemoryPublisher::new();
-    many.answer(Answer::Fail(PublishError::unavailable("503").limited_to(Scope::Target)));
+    many.answer(Answer::Fail(PublishError::unavailable("503").limited_to(FailureScope::Target)));
     let route = Route::to(Arc::new(many.clone()), "{event_id}")
         .named("many")
         .breaker(Breaker { failures: 10_000, ..Breaker::default() });

@@ -6,7 +6,7 @@ use pillarbox_core::event::{Envelope, EventId, InvalidEvent};
 use pillarbox_core::ownership::{Fence, NodeId, Partitions};
 use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{
-    BegunAttempt, Fetch, Fetched, FetchedRow, Heads, OrderKey, Record, Row, RowId, Scope, Store,
+    BegunAttempt, Fetch, FetchScope, Fetched, FetchedRow, Heads, OrderKey, Record, Row, RowId, Store,
 };
 
 use crate::rows::rows_at;
@@ -203,12 +203,12 @@ pub(crate) fn keyed_each(keys: &[&str]) -> Result<Vec<Envelope>, InvalidEvent> {
 }
 
 /// All rows of all partitions, behind no head.
-pub(crate) fn everything() -> Scope {
-    Scope { partitions: 0..=255, heads: Heads::None, without: Vec::new(), only: Vec::new(), node: None }
+pub(crate) fn everything() -> FetchScope {
+    FetchScope { partitions: 0..=255, heads: Heads::None, without: Vec::new(), only: Vec::new(), node: None }
 }
 
 /// Everything that is due in a scope.
-pub(crate) fn within(scope: Scope) -> Fetch {
+pub(crate) fn within(scope: FetchScope) -> Fetch {
     Fetch { scope: Some(scope), ..all() }
 }
 

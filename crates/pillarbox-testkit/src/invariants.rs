@@ -182,14 +182,15 @@ pub fn i7_memory_is_bounded(stats: &Stats, config: &Config) -> Result<(), Violat
     // One event gets through, however large it is: one of each kind of rows, and one from memory.
     let most_bytes = dispatch.payload_memory + 3 * (PAYLOAD_BYTES + HEADER_BYTES);
     let fits = stats.content_bytes <= most_bytes
-        && stats.held <= most
+        && stats.in_memory <= most
         && stats.hot_depth <= dispatch.hot_capacity
         && stats.cold_depth <= dispatch.cold_capacity;
     if fits {
         return Ok(());
     }
-    let Stats { held, hot_depth, cold_depth, content_bytes, .. } = stats;
-    let what = format!("{held} events are held, {hot_depth} hot and {cold_depth} cold, and {content_bytes} bytes");
+    let Stats { in_memory, hot_depth, cold_depth, content_bytes, .. } = stats;
+    let what =
+        format!("{in_memory} events are in memory, {hot_depth} hot and {cold_depth} cold, and {content_bytes} bytes");
     Err(Violation { invariant: "I7 (memory is bounded by configured capacities)", what })
 }
 

@@ -271,13 +271,13 @@ async fn still_retrying(outbox: &Outbox) -> Result<BoxError, StoreError> {
 pub async fn wait_until_idle(outbox: &Outbox, patience: Duration) -> Result<(), BoxError> {
     let began = Instant::now();
     loop {
-        let (held, nothing_is_due) = (outbox.stats().held, outbox.nothing_is_due().await?);
-        if held == 0 && nothing_is_due {
+        let (in_memory, nothing_is_due) = (outbox.stats().in_memory, outbox.nothing_is_due().await?);
+        if in_memory == 0 && nothing_is_due {
             return Ok(());
         }
         if began.elapsed() > patience {
             let due = outbox.store().backlog().await?.due;
-            return Err(format!("after {patience:?} {held} events are still in memory and {due} are due").into());
+            return Err(format!("after {patience:?} {in_memory} events are still in memory and {due} are due").into());
         }
         // No database tells of it, so it has to be asked.
         tokio::time::sleep(Duration::from_millis(1)).await;

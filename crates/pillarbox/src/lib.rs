@@ -290,9 +290,9 @@ pub mod backend {
         #[doc(no_inline)]
         pub use crate::{Store, TableName, Upkeep};
         pub use pillarbox_core::store::{
-            BegunAttempt, Bind, Dialect, Division, Examine, Fetch, Fetched, Heads, History, HistoryKeeper,
-            Interventions, Judged, LeaseClock, Listener, Proof, RowSet, SchemaVersion, Scope, Statement, StoreInfo,
-            WakeUps, Writers, operation, refusal, schema,
+            BegunAttempt, Bind, Dialect, Division, Examine, Fetch, FetchScope, Fetched, Heads, History, HistoryKeeper,
+            Interventions, Judged, LeaseClock, Listener, Proof, RowSet, SchemaVersion, Statement, StoreInfo, WakeUps,
+            Writers, operation, refusal, schema,
         };
     }
 
@@ -339,7 +339,7 @@ pub mod backend {
         #[doc(no_inline)]
         pub use crate::publishers::{Message, PublishError, PublishErrorKind, Publisher, Secret};
         pub use pillarbox_core::publisher::{
-            Link, Linked, PublisherInfo, Receipt, Scope, TargetSyntax, header, is_this_host,
+            FailureScope, Link, Linked, PublisherInfo, Receipt, TargetSyntax, header, is_this_host,
         };
     }
 }

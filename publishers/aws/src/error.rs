@@ -6,7 +6,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::display::DisplayErrorContext;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use pillarbox_core::publisher::{PublishError, Scope};
+use pillarbox_core::publisher::{FailureScope, PublishError};
 
 /// The code of an answer that has none. A proxy gave it, say, and not the service.
 const NO_CODE: &str = "no code";
@@ -112,22 +112,22 @@ enum About {
 }
 
 /// The part of the destination that a code for a wrong setup concerns: credentials that are wrong are so for every queue.
-fn scope(code: &str) -> Scope {
+fn scope(code: &str) -> FailureScope {
     const CREDENTIALS: [&str; 4] = ["ClientToken", "Signature", "ExpiredToken", "MissingAuthentication"];
-    if CREDENTIALS.iter().any(|part| code.contains(part)) { Scope::Broker } else { Scope::Target }
+    if CREDENTIALS.iter().any(|part| code.contains(part)) { FailureScope::Broker } else { FailureScope::Target }
 }
 
 /// The part of the destination that is overloaded. Quotas are those of a queue, of a FIFO topic, or of a key of KMS, but for
 /// standard topics: theirs are the account's in the region.
-fn scope_of_load(status: u16, code: &str, target: &str) -> Scope {
+fn scope_of_load(status: u16, code: &str, target: &str) -> FailureScope {
     let has = |parts: &[&str]| parts.iter().any(|part| code.contains(part));
     let is_a_standard_topic = target.starts_with("arn:") && !target.ends_with(".fifo");
     match status {
-        0 => Scope::Target,
-        503 => Scope::Broker,
-        _ if has(&["Kms", "KMS"]) => Scope::Target,
-        _ if has(&["Throttl", "OverLimit"]) && !is_a_standard_topic => Scope::Target,
-        _ => Scope::Broker,
+        0 => FailureScope::Target,
+        503 => FailureScope::Broker,
+        _ if has(&["Kms", "KMS"]) => FailureScope::Target,
+        _ if has(&["Throttl", "OverLimit"]) && !is_a_standard_topic => FailureScope::Target,
+        _ => FailureScope::Broker,
     }
 }
 
@@ -277,22 +277,22 @@ mod tests {
         const FIFO: &str = "arn:aws:sns:eu-central-1:123456789012:orders.fifo";
         const STANDARD: &str = "arn:aws:sns:eu-central-1:123456789012:orders";
         let cases = [
-            (0, "RequestThrottled", "orders", Scope::Target),
-            (0, "Throttled", STANDARD, Scope::Target),
-            (400, "RequestThrottled", "orders.fifo", Scope::Target),
-            (400, "ThrottlingException", "orders", Scope::Target),
-            (403, "AWS.SimpleQueueService.OverLimit", "orders", Scope::Target),
-            (400, "KmsThrottled", "orders", Scope::Target),
-            (400, "KMSThrottling", STANDARD, Scope::Target),
-            (429, "Throttled", FIFO, Scope::Target),
-            (429, "Throttled", STANDARD, Scope::Broker),
-            (503, "ServiceUnavailable", "orders", Scope::Broker),
-            (503, NO_CODE, "orders", Scope::Broker),
-            (408, NO_CODE, "orders", Scope::Broker),
-            (429, NO_CODE, "orders", Scope::Broker),
-            (502, NO_CODE, "orders", Scope::Broker),
-            (504, NO_CODE, "orders", Scope::Broker),
-            (400, "RequestExpired", "orders", Scope::Broker),
+            (0, "RequestThrottled", "orders", FailureScope::Target),
+            (0, "Throttled", STANDARD, FailureScope::Target),
+            (400, "RequestThrottled", "orders.fifo", FailureScope::Target),
+            (400, "ThrottlingException", "orders", FailureScope::Target),
+            (403, "AWS.SimpleQueueService.OverLimit", "orders", FailureScope::Target),
+            (400, "KmsThrottled", "orders", FailureScope::Target),
+            (400, "KMSThrottling", STANDARD, FailureScope::Target),
+            (429, "Throttled", FIFO, FailureScope::Target),
+            (429, "Throttled", STANDARD, FailureScope::Broker),
+            (503, "ServiceUnavailable", "orders", FailureScope::Broker),
+            (503, NO_CODE, "orders", FailureScope::Broker),
+            (408, NO_CODE, "orders", FailureScope::Broker),
+            (429, NO_CODE, "orders", FailureScope::Broker),
+            (502, NO_CODE, "orders", FailureScope::Broker),
+            (504, NO_CODE, "orders", FailureScope::Broker),
+            (400, "RequestExpired", "orders", FailureScope::Broker),
         ];
         for (status, code, target, scope) in cases {
             let problem =

@@ -9,7 +9,7 @@ use aws_config::SdkConfig;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use futures_util::{StreamExt as _, stream};
 use pillarbox_core::error::ConfigError;
-use pillarbox_core::publisher::{Message, PublishError, PublisherInfo, Receipt, Scope, TargetSyntax};
+use pillarbox_core::publisher::{FailureScope, Message, PublishError, PublisherInfo, Receipt, TargetSyntax};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -206,7 +206,10 @@ impl<S: Service> Call<'_, S> {
                     groups.insert(entry.index, fifo.group.clone());
                     if ended.contains(&fifo.group) {
                         let text = "not sent, since an earlier message of its key was not taken";
-                        receipts.push((entry.index, Err(PublishError::unavailable(text).limited_to(Scope::Message))));
+                        receipts.push((
+                            entry.index,
+                            Err(PublishError::unavailable(text).limited_to(FailureScope::Message)),
+                        ));
                         return false;
                     }
                     true

@@ -1,6 +1,6 @@
 //! From the client's errors to those of the port.
 
-use pillarbox_core::publisher::{PublishError, Scope};
+use pillarbox_core::publisher::{FailureScope, PublishError};
 use rdkafka::types::RDKafkaErrorCode;
 
 /// The cause of an error.
@@ -81,21 +81,25 @@ pub(crate) fn of(code: RDKafkaErrorCode, topic: &str) -> PublishError {
     let text = format!("topic {topic}: {code}");
     match cause(code) {
         Cause::Away => PublishError::unavailable(text),
-        Cause::Partition => PublishError::unavailable(text).limited_to(Scope::Target),
+        Cause::Partition => PublishError::unavailable(text).limited_to(FailureScope::Target),
         Cause::Refused => {
-            let scope = if code == RDKafkaErrorCode::TopicAuthorizationFailed { Scope::Target } else { Scope::Broker };
+            let scope = if code == RDKafkaErrorCode::TopicAuthorizationFailed {
+                FailureScope::Target
+            } else {
+                FailureScope::Broker
+            };
             let text = format!("{text}; correct the credentials or what they may do");
             PublishError::misconfigured(text).limited_to(scope)
         }
         Cause::NoTopic => {
             let text = format!("{text}; create the topic, or correct the target");
-            PublishError::misconfigured(text).limited_to(Scope::Target)
+            PublishError::misconfigured(text).limited_to(FailureScope::Target)
         }
         Cause::TooLarge => PublishError::permanent(format!(
             "{text}; make the event smaller, or raise `message.max.bytes` in `properties` and of the topic"
         )),
         Cause::Message => PublishError::permanent(text),
-        Cause::Neighbour => PublishError::unavailable(text).limited_to(Scope::Message),
+        Cause::Neighbour => PublishError::unavailable(text).limited_to(FailureScope::Message),
         Cause::Other => PublishError::temporary(text),
     }
 }
@@ -120,10 +124,10 @@ mod tests {
     #[test]
     fn an_answer_about_a_partition_concerns_its_topic_alone() {
         for code in [NotEnoughReplicas, NotEnoughReplicasAfterAppend, LeaderNotAvailable, KafkaStorageError] {
-            assert_eq!(of(code, "orders").scope(), Scope::Target, "{code:?}");
+            assert_eq!(of(code, "orders").scope(), FailureScope::Target, "{code:?}");
         }
         for code in [MessageTimedOut, BrokerTransportFailure, AllBrokersDown, PurgeQueue, QueueFull] {
-            assert_eq!(of(code, "orders").scope(), Scope::Broker, "{code:?}");
+            assert_eq!(of(code, "orders").scope(), FailureScope::Broker, "{code:?}");
         }
     }
 

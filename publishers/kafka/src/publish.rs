@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pillarbox_core::publisher::{Message, PublishError, PublishErrorKind, Receipt, Scope, header};
+use pillarbox_core::publisher::{FailureScope, Message, PublishError, PublishErrorKind, Receipt, header};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer as _, PurgeConfig};
 use rdkafka::types::RDKafkaErrorCode::{self, Fatal, MessageTimedOut, PurgeInflight, PurgeQueue};
@@ -173,7 +173,9 @@ impl Call {
         };
         outcome.map_err(|failure| match (failure.error.kind(), failure.error.scope()) {
             // The broker that objected is there.
-            (PublishErrorKind::Unavailable, Scope::Broker) => failure.error.limited_to(Scope::Target).into(),
+            (PublishErrorKind::Unavailable, FailureScope::Broker) => {
+                failure.error.limited_to(FailureScope::Target).into()
+            }
             _ => failure,
         })
     }
@@ -217,7 +219,7 @@ impl Call {
         let error = health.trouble.as_ref().map_or_else(unheard, Trouble::error);
         let others_are = health.delivered.is_some_and(|last| last >= self.began);
         match error.kind() {
-            PublishErrorKind::Unavailable if others_are => error.limited_to(Scope::Target),
+            PublishErrorKind::Unavailable if others_are => error.limited_to(FailureScope::Target),
             _ => error,
         }
     }

@@ -1,7 +1,7 @@
 //! Translates answers of the broker and errors of the client into receipts and errors of the port.
 
 use pillarbox_connect::tls;
-use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt, Scope};
+use pillarbox_core::publisher::{FailureScope, PublishError, PublishErrorKind, Receipt};
 use rumqttc::{
     ConnectReturnCode, ConnectionError, DisconnectReasonCode, PubAckReason, PublishResult, StateError, mqttbytes,
 };
@@ -66,7 +66,7 @@ impl Suspicion {
             Self::Forbidden => PublishError::misconfigured(format!(
                 "{target}: the broker ends the connection over it; allow it to the user of this connection: {end}"
             ))
-            .limited_to(Scope::Target),
+            .limited_to(FailureScope::Target),
         }
     }
 }
@@ -165,7 +165,7 @@ pub(crate) fn receipt(result: &PublishResult, target: &str) -> Receipt {
     };
     let said = ack.properties.as_ref().and_then(|properties| properties.reason_string.as_ref());
     let text = said.map_or_else(|| format!("{target}: {problem}"), |said| format!("{target}: {problem} ({said})"));
-    let scope = if ack.reason == PubAckReason::NotAuthorized { Scope::Target } else { Scope::Broker };
+    let scope = if ack.reason == PubAckReason::NotAuthorized { FailureScope::Target } else { FailureScope::Broker };
     Err(PublishError::new(kind, text).limited_to(scope))
 }
 

@@ -1,4 +1,4 @@
-use pillarbox_core::publisher::{Message, Receipt, Scope};
+use pillarbox_core::publisher::{FailureScope, Message, Receipt};
 use tokio::time::{Instant, timeout_at};
 
 use crate::MqttPublisher;
@@ -27,7 +27,7 @@ impl MqttPublisher {
             let has_ended = self.send_at_once(&mut call).await;
             self.send_with_care(&mut call, has_ended).await;
         }
-        call.fail(&self.late("waiting for others").limited_to(Scope::Message));
+        call.fail(&self.late("waiting for others").limited_to(FailureScope::Message));
         call.receipts()
     }
 

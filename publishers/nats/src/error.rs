@@ -5,7 +5,7 @@ use async_nats::jetstream::ErrorCode as Code;
 use async_nats::jetstream::context::{GetStreamByNameError, PublishErrorKind, RequestError, RequestErrorKind};
 use async_nats::{ConnectError, ConnectErrorKind, ServerError, jetstream};
 use pillarbox_connect::tls;
-use pillarbox_core::publisher::{PublishError, Scope};
+use pillarbox_core::publisher::{FailureScope, PublishError};
 
 use crate::refusals::Refusal;
 use crate::servers::{Login, Servers};
@@ -41,7 +41,7 @@ pub(crate) fn sort(failure: &Failure<'_>) -> PublishError {
         Failure::Refused(Refusal::Publish, subject) => PublishError::misconfigured(format!(
             "the server does not permit to publish to `{subject}`; give this user the permission"
         ))
-        .limited_to(Scope::Target),
+        .limited_to(FailureScope::Target),
         Failure::Refused(Refusal::Confirmations, _) => PublishError::misconfigured(
             "the server does not permit to receive confirmations; let this user subscribe to `_INBOX.>`, or name a \
              prefix that it may subscribe to with `inbox_prefix`",
@@ -49,11 +49,11 @@ pub(crate) fn sort(failure: &Failure<'_>) -> PublishError {
         Failure::Stranger(subject) => PublishError::misconfigured(format!(
             "what answers for the subject `{subject}` is no stream; keep other programs from replying on it"
         ))
-        .limited_to(Scope::Target),
+        .limited_to(FailureScope::Target),
         Failure::NotStored(subject) => in_process(format!("the stream of `{subject}` has not stored it yet")),
         Failure::NoStream(subject) => {
             PublishError::misconfigured(format!("no stream takes the subject `{subject}`; {}", make_stream(subject)))
-                .limited_to(Scope::Target)
+                .limited_to(FailureScope::Target)
         }
         Failure::Stream(error) => asking(error),
     }
@@ -142,9 +142,9 @@ fn answered(error: &jetstream::Error, subject: Option<&str>) -> PublishError {
         Code::STREAM_NOT_MATCH => PublishError::misconfigured(format!(
             "{text}; another stream takes it than the option `expected_stream` says"
         ))
-        .limited_to(Scope::Target),
+        .limited_to(FailureScope::Target),
         Code::STREAM_SEALED => PublishError::misconfigured(format!("{text}; let another stream take the subject"))
-            .limited_to(Scope::Target),
+            .limited_to(FailureScope::Target),
         Code::STREAM_MESSAGE_EXCEEDS_MAXIMUM | Code::STREAM_HEADER_EXCEEDS_MAXIMUM => PublishError::permanent(text),
         // The account is full, or the servers are short of something.
         Code::ACCOUNT_RESOURCES_EXCEEDED | Code::INSUFFICIENT_RESOURCES | Code::CLUSTER_NOT_AVAILABLE => {
@@ -153,7 +153,7 @@ fn answered(error: &jetstream::Error, subject: Option<&str>) -> PublishError {
         Code::STREAM_DUPLICATE_MESSAGE_CONFLICT => in_process(text),
         // The stream is full, offline, without a leader, or has too much to do: 503 is what the server says for "not now".
         _ if error.code() >= 500 || error.error_code() == Code::STREAM_TOO_MANY_REQUESTS => {
-            let scope = if subject.is_some() { Scope::Target } else { Scope::Broker };
+            let scope = if subject.is_some() { FailureScope::Target } else { FailureScope::Broker };
             PublishError::unavailable(text).limited_to(scope)
         }
         _ => PublishError::temporary(text),
@@ -162,7 +162,7 @@ fn answered(error: &jetstream::Error, subject: Option<&str>) -> PublishError {
 
 /// An earlier try of the message is being stored, or was lost with its leader: then the stream takes it again once it has forgotten the id.
 fn in_process(text: String) -> PublishError {
-    PublishError::unavailable(text).limited_to(Scope::Message).retry_after(IN_PROCESS)
+    PublishError::unavailable(text).limited_to(FailureScope::Message).retry_after(IN_PROCESS)
 }
 
 fn off() -> PublishError {
@@ -275,7 +275,7 @@ mod tests {
         use jetstream::context::PublishError as Error;
         let streams = [(503, 10077), (500, 10118), (429, 10167), (503, 10009), (500, 10194)];
         let servers = [(400, 10002), (503, 10023), (503, 10008)];
-        for (codes, scope) in [(&streams[..], Scope::Target), (&servers[..], Scope::Broker)] {
+        for (codes, scope) in [(&streams[..], FailureScope::Target), (&servers[..], FailureScope::Broker)] {
             for (code, error_code) in codes {
                 let failure = Error::with_source(PublishErrorKind::Other, answer(*code, *error_code));
                 let sorted = sort(&Failure::Publish(&failure, "orders"));
@@ -307,7 +307,7 @@ mod tests {
             let sorted = sort(&failure);
             assert_eq!(
                 (sorted.kind(), sorted.scope(), sorted.delay()),
-                (Unavailable, Scope::Message, Some(IN_PROCESS)),
+                (Unavailable, FailureScope::Message, Some(IN_PROCESS)),
                 "{failure:?}"
             );
         }

@@ -6,7 +6,7 @@ use async_nats::Subject;
 use async_nats::jetstream::context::PublishAckFuture;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use pillarbox_core::publisher::{Message, PublishError, Receipt, Scope};
+use pillarbox_core::publisher::{FailureScope, Message, PublishError, Receipt};
 use tokio::sync::Semaphore;
 use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout_at};
@@ -87,10 +87,12 @@ impl Gap {
     /// Where the connection has answered for other messages, this one's subject alone is in trouble.
     fn error(self, is_answering: bool) -> PublishError {
         let (text, scope) = match self {
-            Self::Unsent => ("was not sent, since no time was left", Scope::Message),
-            Self::Unconfirmed => ("no confirmation came in time; the message may have been stored", Scope::Target),
+            Self::Unsent => ("was not sent, since no time was left", FailureScope::Message),
+            Self::Unconfirmed => {
+                ("no confirmation came in time; the message may have been stored", FailureScope::Target)
+            }
         };
-        PublishError::unavailable(text).limited_to(if is_answering { scope } else { Scope::Broker })
+        PublishError::unavailable(text).limited_to(if is_answering { scope } else { FailureScope::Broker })
     }
 }
 
@@ -196,5 +198,5 @@ impl Portion<'_> {
 
 /// True if a message was confirmed, or refused for itself or its subject: its connection is well.
 fn is_answer(receipt: &Receipt) -> bool {
-    receipt.as_ref().err().is_none_or(|error| error.scope() != Scope::Broker)
+    receipt.as_ref().err().is_none_or(|error| error.scope() != FailureScope::Broker)
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use pillarbox_core::error::BoxError;
 use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Permanent, Unavailable};
-use pillarbox_core::publisher::{Message, PublishErrorKind, Publisher as _, Receipt, Scope};
+use pillarbox_core::publisher::{FailureScope, Message, PublishErrorKind, Publisher as _, Receipt};
 use pillarbox_nats::{NatsOptions, NatsPublisher};
 use pillarbox_testkit::publishers::{Load, Proxy, Server, load_through, message, messages};
 use support::{PASSWORD, USER, client, start, start_as, start_with, stored, stream};
@@ -217,7 +217,7 @@ async fn a_subject_that_is_never_confirmed_is_in_trouble_alone() -> Outcome {
     options.timeout = Duration::from_secs(8);
     let publisher = publisher(options)?;
     let trouble = |receipt: &Receipt| receipt.as_ref().err().map(|error| (error.kind(), error.scope()));
-    let alone = Some((Unavailable, Scope::Target));
+    let alone = Some((Unavailable, FailureScope::Target));
 
     // Silent ones among more than are sent together, the last of the first portion among them.
     let silent = [0, 500, 1023, 1100];
@@ -239,7 +239,7 @@ async fn a_subject_that_is_never_confirmed_is_in_trouble_alone() -> Outcome {
     assert_eq!(proxy.accepted(), 1, "the connection is well");
     // Where nothing else is confirmed, it may be the server that hangs.
     let silent = publish_one(&publisher, message("silent")).await;
-    assert_eq!(trouble(&silent), Some((Unavailable, Scope::Broker)), "{silent:?}");
+    assert_eq!(trouble(&silent), Some((Unavailable, FailureScope::Broker)), "{silent:?}");
     Ok(())
 }
 

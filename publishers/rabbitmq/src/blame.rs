@@ -1,5 +1,5 @@
 use lapin::protocol::AMQPSoftError;
-use pillarbox_core::publisher::{PublishError, Scope};
+use pillarbox_core::publisher::{FailureScope, PublishError};
 
 use crate::publish::Open;
 use crate::route::Route;
@@ -8,7 +8,7 @@ use crate::route::Route;
 /// Empty if none is to blame.
 pub(crate) fn blame<'a>(complaint: &AMQPSoftError, said: &str, suspects: &[Open<'a>]) -> Vec<(Open<'a>, PublishError)> {
     let text = |suspect: &Open<'_>| format!("{}: {said}", suspect.message.target);
-    let refused = |suspect: &Open<'_>| PublishError::misconfigured(text(suspect)).limited_to(Scope::Target);
+    let refused = |suspect: &Open<'_>| PublishError::misconfigured(text(suspect)).limited_to(FailureScope::Target);
     let guilty = |suspect: &Open<'_>| match complaint {
         AMQPSoftError::NOTFOUND | AMQPSoftError::ACCESSREFUSED => names(said, suspect.route).then(|| refused(suspect)),
         AMQPSoftError::PRECONDITIONFAILED | AMQPSoftError::CONTENTTOOLARGE if said.contains("size") => {

@@ -3,7 +3,7 @@
 use lapin::ErrorKind;
 use lapin::protocol::{AMQPErrorKind, AMQPHardError, AMQPSoftError};
 use pillarbox_connect::tls;
-use pillarbox_core::publisher::{PublishError, PublishErrorKind, Scope};
+use pillarbox_core::publisher::{FailureScope, PublishError, PublishErrorKind};
 
 use crate::route::Route;
 
@@ -42,7 +42,7 @@ fn kind_of(error: &ErrorKind) -> PublishErrorKind {
 pub(crate) fn missing(target: &str, route: Route<'_>) -> PublishError {
     let (what, name) = if route.is_a_queue() { ("queue", route.key) } else { ("exchange", route.exchange) };
     let text = format!("{target}: the {what} {name:?} is missing; declare it, or change the target");
-    PublishError::misconfigured(text).limited_to(Scope::Target)
+    PublishError::misconfigured(text).limited_to(FailureScope::Target)
 }
 
 /// The message came back.
@@ -54,7 +54,7 @@ pub(crate) fn unroutable(target: &str, route: Route<'_>) -> PublishError {
     PublishError::misconfigured(format!(
         "{target}: no queue is bound to the exchange {exchange:?} for the routing key {key:?}; bind one"
     ))
-    .limited_to(Scope::Target)
+    .limited_to(FailureScope::Target)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 use crate::publish::Open;
 
-/// The outcome of one message on its channel.
+/// The reply to one message on its channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum ChannelReply {
     Acked,
     Nacked,
     /// Nothing was heard: the time was up, or the channel was closed.
@@ -18,9 +18,9 @@ pub(crate) struct Returned {
     pub(crate) key: String,
 }
 
-/// The verdict that a message's receipt will report.
+/// The outcome that a message's receipt will report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum MessageOutcome {
     Confirmed,
     /// It came back: it went to no queue.
     Unroutable,
@@ -35,21 +35,21 @@ pub(crate) enum Verdict {
 /// acknowledgement while it has any. So once all are acknowledged, all that came back are known. Before that, an
 /// acknowledged message is confirmed only if none has come back: its own return would have been handed out with its
 /// acknowledgement at the latest.
-pub(crate) fn judge(sent: &[Open<'_>], outcomes: &[Outcome], returned: &[Returned]) -> Vec<Verdict> {
+pub(crate) fn judge(sent: &[Open<'_>], outcomes: &[ChannelReply], returned: &[Returned]) -> Vec<MessageOutcome> {
     let is = |it: &Returned, Open { message, route, .. }: &Open<'_>| {
         it.id == message.id.as_str() && it.exchange == route.exchange && it.key == route.key
     };
     let came_back = |sent: &Open<'_>| returned.iter().any(|it| is(it, sent));
     let known = returned.iter().all(|it| sent.iter().any(|sent| is(it, sent)));
-    let complete = outcomes.len() == sent.len() && !outcomes.contains(&Outcome::Unheard) && known;
-    let verdict = |(sent, outcome): (&Open<'_>, &Outcome)| match outcome {
-        Outcome::Unheard => Verdict::Unknown,
-        Outcome::Nacked => Verdict::Nacked,
-        Outcome::Acked if !returned.is_empty() && came_back(sent) => Verdict::Unroutable,
-        Outcome::Acked if returned.is_empty() || complete => Verdict::Confirmed,
-        Outcome::Acked => Verdict::Unknown,
+    let complete = outcomes.len() == sent.len() && !outcomes.contains(&ChannelReply::Unheard) && known;
+    let verdict = |(sent, outcome): (&Open<'_>, &ChannelReply)| match outcome {
+        ChannelReply::Unheard => MessageOutcome::Unknown,
+        ChannelReply::Nacked => MessageOutcome::Nacked,
+        ChannelReply::Acked if !returned.is_empty() && came_back(sent) => MessageOutcome::Unroutable,
+        ChannelReply::Acked if returned.is_empty() || complete => MessageOutcome::Confirmed,
+        ChannelReply::Acked => MessageOutcome::Unknown,
     };
-    let unheard = std::iter::repeat(&Outcome::Unheard);
+    let unheard = std::iter::repeat(&ChannelReply::Unheard);
     sent.iter().zip(outcomes.iter().chain(unheard)).map(verdict).collect()
 }
 
@@ -60,11 +60,11 @@ mod tests {
 
     use super::*;
     use crate::route::Route;
-    use Outcome::{Acked, Nacked, Unheard};
+    use ChannelReply::{Acked, Nacked, Unheard};
 
     #[test]
     fn nothing_is_confirmed_that_may_have_come_back() {
-        use Verdict::{Confirmed, Unknown, Unroutable};
+        use MessageOutcome::{Confirmed, Unknown, Unroutable};
         let message = |(id, target)| Message::new(target, EventId::new(id).expect("an id"), "");
         let messages = [("a", "shop/x"), ("b", "shop/y"), ("a", "shop/z")].map(message);
         let open = |(index, message)| Open { index, message, route: Route::of(message).expect("a route") };
@@ -75,7 +75,7 @@ mod tests {
             (vec![Acked; 3], vec![back("b", "y")], [Confirmed, Unroutable, Confirmed]),
             // The same event goes to two places, one of which is not there.
             (vec![Acked; 3], vec![back("a", "z")], [Confirmed, Confirmed, Unroutable]),
-            (vec![Acked, Nacked, Acked], vec![], [Confirmed, Verdict::Nacked, Confirmed]),
+            (vec![Acked, Nacked, Acked], vec![], [Confirmed, MessageOutcome::Nacked, Confirmed]),
             // The time is up: what came back may have been handed out in another's place.
             (vec![Acked, Acked, Unheard], vec![], [Confirmed, Confirmed, Unknown]),
             (vec![Acked, Acked, Unheard], vec![back("b", "y")], [Unknown, Unroutable, Unknown]),

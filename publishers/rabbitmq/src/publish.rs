@@ -2,11 +2,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pillarbox_connect::batches;
-use pillarbox_core::publisher::{Linked, Message, PublishError, Receipt, Scope};
+use pillarbox_core::publisher::{FailureScope, Linked, Message, PublishError, Receipt};
 use tokio::time::{Instant, timeout_at};
 
 use crate::blame::blame;
-use crate::judge::{Outcome, Verdict, judge};
+use crate::judge::{ChannelReply, MessageOutcome, judge};
 use crate::route::Route;
 use crate::send::send;
 use crate::session::{Session, soft};
@@ -64,7 +64,7 @@ impl RabbitMqPublisher {
     /// Publishes until each message has its receipt. What has none after a failure is to blame for nothing.
     async fn publish_batch(&self, batch: &mut Batch<'_>, span: Span) -> Result<(), PublishError> {
         // Those ahead tell what is wrong.
-        let unsent = || self.late("waiting for others").limited_to(Scope::Message);
+        let unsent = || self.late("waiting for others").limited_to(FailureScope::Message);
         let _turn = timeout_at(span.deadline, self.channels.acquire())
             .await
             .map_err(|_| unsent())?
@@ -126,20 +126,20 @@ impl RabbitMqPublisher {
 
         let sent = Instant::now();
         let heard = send(&channel, &open, span.deadline).await;
-        if heard.outcomes.iter().any(|outcome| *outcome != Outcome::Unheard) {
+        if heard.outcomes.iter().any(|outcome| *outcome != ChannelReply::Unheard) {
             linked.connection.note_answer(sent);
         }
         let verdicts = judge(&open, &heard.outcomes, &heard.returned);
         for (&Open { index, message, route }, verdict) in open.iter().zip(&verdicts) {
             match verdict {
-                Verdict::Confirmed => batch.settle(index, Ok(None)),
-                Verdict::Unroutable => batch.settle(index, Err(error::unroutable(&message.target, route))),
-                Verdict::Nacked => batch.settle(index, Err(nacked(&message.target))),
-                Verdict::Unknown => {}
+                MessageOutcome::Confirmed => batch.settle(index, Ok(None)),
+                MessageOutcome::Unroutable => batch.settle(index, Err(error::unroutable(&message.target, route))),
+                MessageOutcome::Nacked => batch.settle(index, Err(nacked(&message.target))),
+                MessageOutcome::Unknown => {}
             }
         }
         let Some(failure) = heard.failure else {
-            if !verdicts.contains(&Verdict::Unknown) {
+            if !verdicts.contains(&MessageOutcome::Unknown) {
                 linked.connection.give_back(channel);
                 return Ok(());
             }
@@ -149,7 +149,7 @@ impl RabbitMqPublisher {
             // Others are acknowledged, so the connection is well. The channel, on which answers may still come, is closed as it is dropped.
             let unknown = open.iter().zip(&heard.outcomes).zip(&verdicts);
             for ((Open { index, message, .. }, outcome), _) in
-                unknown.filter(|(_, verdict)| **verdict == Verdict::Unknown)
+                unknown.filter(|(_, verdict)| **verdict == MessageOutcome::Unknown)
             {
                 batch.settle(*index, Err(unknown_fate(&message.target, *outcome)));
             }
@@ -177,7 +177,7 @@ impl RabbitMqPublisher {
             return self.blocked();
         }
         if linked.connection.has_answered_since(span.began) {
-            return self.late(doing).limited_to(Scope::Message);
+            return self.late(doing).limited_to(FailureScope::Message);
         }
         self.link.lost(linked);
         self.late(doing)
@@ -233,15 +233,15 @@ fn size(message: &Message) -> usize {
 
 fn nacked(target: &str) -> PublishError {
     let text = format!("{target}: the broker did not take it, as when a queue is full and refuses more");
-    PublishError::unavailable(text).limited_to(Scope::Target)
+    PublishError::unavailable(text).limited_to(FailureScope::Target)
 }
 
 /// The error of a message of which it is not known whether it has arrived, while others are acknowledged.
-fn unknown_fate(target: &str, outcome: Outcome) -> PublishError {
-    if outcome == Outcome::Unheard {
+fn unknown_fate(target: &str, outcome: ChannelReply) -> PublishError {
+    if outcome == ChannelReply::Unheard {
         let text = format!("{target}: the broker did not confirm it in time, as when a queue has lost its majority");
-        return PublishError::unavailable(text).limited_to(Scope::Target);
+        return PublishError::unavailable(text).limited_to(FailureScope::Target);
     }
     let text = format!("{target}: the broker confirmed it, and others came back before it was told which");
-    PublishError::unavailable(text).limited_to(Scope::Message)
+    PublishError::unavailable(text).limited_to(FailureScope::Message)
 }

@@ -9,13 +9,13 @@ use pillarbox_core::publisher::Message;
 use tokio::time::{Instant, timeout_at};
 
 use crate::envelope;
-use crate::judge::{Outcome, Returned};
+use crate::judge::{ChannelReply, Returned};
 use crate::publish::Open;
 use crate::route::Route;
 
 /// The broker's answers to messages that were sent on one channel, in their order.
 pub(crate) struct Heard {
-    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<ChannelReply>,
     pub(crate) returned: Vec<Returned>,
     /// The error with which the channel was closed, if it was.
     pub(crate) failure: Option<lapin::Error>,
@@ -25,7 +25,7 @@ pub(crate) struct Heard {
 enum Stage<'a> {
     Writing(BoxFuture<'a, lapin::Result<PublisherConfirm>>),
     Awaiting(PublisherConfirm),
-    Over(Outcome),
+    Over(ChannelReply),
 }
 
 /// Sends messages, all at once, and waits for their confirmations until the deadline.
@@ -48,7 +48,7 @@ pub(crate) async fn send(channel: &Channel, batch: &[Open<'_>], deadline: Instan
             heard.advance(stage, deadline).await;
         }
     }
-    let outcome = |stage: &Stage<'_>| if let Stage::Over(outcome) = stage { *outcome } else { Outcome::Unheard };
+    let outcome = |stage: &Stage<'_>| if let Stage::Over(outcome) = stage { *outcome } else { ChannelReply::Unheard };
     heard.outcomes = stages.iter().map(outcome).collect();
     heard
 }
@@ -79,11 +79,11 @@ impl Heard {
         }
     }
 
-    fn hears(&mut self, confirmation: Confirmation) -> Outcome {
+    fn hears(&mut self, confirmation: Confirmation) -> ChannelReply {
         let (outcome, returned) = match confirmation {
-            Confirmation::Ack(returned) => (Outcome::Acked, returned),
-            Confirmation::Nack(returned) => (Outcome::Nacked, returned),
-            Confirmation::NotRequested => (Outcome::Unheard, None),
+            Confirmation::Ack(returned) => (ChannelReply::Acked, returned),
+            Confirmation::Nack(returned) => (ChannelReply::Nacked, returned),
+            Confirmation::NotRequested => (ChannelReply::Unheard, None),
         };
         self.returned.extend(returned.map(|message| Returned {
             id: message.properties.message_id().as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -94,11 +94,11 @@ impl Heard {
     }
 
     /// Keeps the broker's own words rather than that the channel is closed.
-    fn fails(&mut self, error: lapin::Error) -> Outcome {
+    fn fails(&mut self, error: lapin::Error) -> ChannelReply {
         let tells = |error: &lapin::Error| matches!(error.kind(), ErrorKind::ProtocolError(_));
         if self.failure.as_ref().is_none_or(|known| !tells(known) && tells(&error)) {
             self.failure = Some(error);
         }
-        Outcome::Unheard
+        ChannelReply::Unheard
     }
 }

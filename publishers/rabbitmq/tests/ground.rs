@@ -15,7 +15,7 @@ use lapin::types::AMQPValue;
 use libtest_mimic::{Arguments, Failed, Trial};
 use pillarbox_core::error::BoxError;
 use pillarbox_core::examine::Judgement;
-use pillarbox_core::publisher::{Message, PublishErrorKind, Publisher as _, Receipt, Scope};
+use pillarbox_core::publisher::{FailureScope, Message, PublishErrorKind, Publisher as _, Receipt};
 use pillarbox_rabbitmq::{RabbitMqOptions, RabbitMqPublisher};
 use pillarbox_testkit::publishers::{Proxy, Server, message, messages};
 use support::Client;
@@ -185,7 +185,7 @@ async fn a_full_queue_that_refuses_more_is_unavailable(server: &Server) -> Outco
     assert_eq!(kinds(&publisher.publish(to(&["/small"])).await), [None]);
     for receipt in publisher.publish(to(&["/small", "/small"])).await {
         let error = receipt.expect_err("it is full");
-        assert_eq!((error.kind(), error.scope()), (Unavailable, Scope::Target), "{error}");
+        assert_eq!((error.kind(), error.scope()), (Unavailable, FailureScope::Target), "{error}");
     }
     client.drain("small").await?;
     assert_eq!(kinds(&publisher.publish(to(&["/small"])).await), [None]);
@@ -219,17 +219,17 @@ async fn beside_a_silent_queue(server: &Server) -> Outcome {
         let trouble = |receipt: &Receipt| receipt.as_ref().err().map(|error| (error.kind(), error.scope()));
         receipts.iter().map(trouble).collect::<Vec<_>>()
     };
-    let silent = Some((Unavailable, Scope::Target));
+    let silent = Some((Unavailable, FailureScope::Target));
     assert_eq!(publish(&["/well", "/silent", "/well"]).await, [None, silent, None]);
     // Alone on its channel, while those of another call are confirmed.
     let (alone, other) = tokio::join!(publish(&["/silent"]), publish(&["/well"]));
     assert_eq!((alone, other), (vec![silent], vec![None]));
     // Another one came back, and it is not known which.
-    let (unknown, back) = (Some((Unavailable, Scope::Message)), Some((Misconfigured, Scope::Target)));
+    let (unknown, back) = (Some((Unavailable, FailureScope::Message)), Some((Misconfigured, FailureScope::Target)));
     assert_eq!(publish(&["/well", "/silent", "/nobody"]).await, [unknown, silent, back]);
     assert_eq!(proxy.accepted(), 1, "the connection is well");
     // Where nothing else is confirmed, it may be the broker that hangs.
-    assert_eq!(publish(&["/silent"]).await, [Some((Unavailable, Scope::Broker))]);
+    assert_eq!(publish(&["/silent"]).await, [Some((Unavailable, FailureScope::Broker))]);
     Ok(())
 }
 

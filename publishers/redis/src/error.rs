@@ -1,6 +1,6 @@
 //! Translates replies of Redis and errors of its client into receipts and errors of the port.
 
-use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt, Scope};
+use pillarbox_core::publisher::{FailureScope, PublishError, PublishErrorKind, Receipt};
 use redis::{ErrorKind, RedisError, Value};
 
 /// The one place where the client's errors get their kind. `about` is the server or the stream.
@@ -11,9 +11,9 @@ pub(crate) fn explain(error: &RedisError, about: &str) -> PublishError {
         (None, _) => error.to_string(),
     };
     let scope = match error.code() {
-        Some("WRONGTYPE" | "NOPERM") => Scope::Target,
-        Some("ERR") if is_exhausted(error) => Scope::Target,
-        _ => Scope::Broker,
+        Some("WRONGTYPE" | "NOPERM") => FailureScope::Target,
+        Some("ERR") if is_exhausted(error) => FailureScope::Target,
+        _ => FailureScope::Broker,
     };
     PublishError::new(kind_of(error), format!("{about}: {said}{}", remedy(error))).limited_to(scope)
 }
@@ -119,13 +119,13 @@ pub(crate) fn kind(kind: &str, target: &str, creates: bool) -> Result<(), Publis
         other => Err(PublishError::misconfigured(format!(
             "{target}: the key holds a {other}, which is no stream: choose another name"
         ))
-        .limited_to(Scope::Target)),
+        .limited_to(FailureScope::Target)),
     }
 }
 
 fn missing(target: &str) -> PublishError {
     let text = format!("the stream {target} is missing; create it, or set `create_streams = true`");
-    PublishError::misconfigured(text).limited_to(Scope::Target)
+    PublishError::misconfigured(text).limited_to(FailureScope::Target)
 }
 
 #[cfg(test)]
@@ -183,9 +183,9 @@ mod tests {
         let scope = |text| receipt(reply(text), "orders").expect_err("refused").scope();
         assert_eq!(
             scope("-ERR The stream has exhausted the last possible ID, unable to add more items"),
-            Scope::Target
+            FailureScope::Target
         );
-        assert_eq!(scope("-ERR unknown command 'XADD'"), Scope::Broker);
+        assert_eq!(scope("-ERR unknown command 'XADD'"), FailureScope::Broker);
     }
 
     #[test]

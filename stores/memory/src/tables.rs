@@ -12,7 +12,7 @@ use pillarbox_core::ownership::{CRASHED, DIED, NodeId, begun_by};
 use pillarbox_core::plants;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{
-    CANCELLED, Counts, Fetch, Fetched, Heads, History, OrderKey, Proof, RowId, Scope, Writers,
+    CANCELLED, Counts, Fetch, FetchScope, Fetched, Heads, History, OrderKey, Proof, RowId, Writers,
 };
 use pillarbox_core::write::NewRow;
 use tokio::sync::{Notify, watch};
@@ -250,7 +250,7 @@ impl State {
         (without_types.is_empty() && without_handlers.is_empty()) || !self.rows.get(&seq).is_some_and(is_held)
     }
 
-    fn is_in(&self, scope: &Scope, without: &HashSet<&OrderKey>, only: &HashSet<&OrderKey>, seq: i64) -> bool {
+    fn is_in(&self, scope: &FetchScope, without: &HashSet<&OrderKey>, only: &HashSet<&OrderKey>, seq: i64) -> bool {
         let Some(row) = self.rows.get(&seq) else { return false };
         if !row.partition.is_none_or(|partition| scope.partitions.contains(&partition)) {
             return false;

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::ownership::{LeaseMark, NodeId};
 use pillarbox_core::row::Status;
-use pillarbox_core::store::{Fetch, Fetched, Heads, OrderKey, Scope};
+use pillarbox_core::store::{Fetch, FetchScope, Fetched, Heads, OrderKey};
 
 use crate::answer::{Answers, int, is_true};
 use crate::error::Failure;
@@ -87,7 +87,7 @@ pub(crate) fn queries(sql: &Sql, fetch: &Fetch, free: &str, locking: &str) -> [S
 }
 
 /// The conditions that a scope makes of its keys.
-fn of_keys(sql: &Sql, scope: &Scope) -> String {
+fn of_keys(sql: &Sql, scope: &FetchScope) -> String {
     let mut conditions = String::new();
     let of = |keys: &[OrderKey]| -> Vec<String> {
         let of_handlers = by_handler(keys).into_iter();

@@ -7,7 +7,7 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{EventId, Stamp};
 use pillarbox_core::ownership::{NodeId, begun_by};
 use pillarbox_core::row::Status;
-use pillarbox_core::store::{EventFilter, Fetch, FetchedRow, Heads, OrderKey, RowId, Scope, Store as _};
+use pillarbox_core::store::{EventFilter, Fetch, FetchScope, FetchedRow, Heads, OrderKey, RowId, Store as _};
 
 use crate::answer::{int, text};
 use crate::fetch::queries;
@@ -189,7 +189,7 @@ async fn check_scopes(store: &MysqlStore, session: &mut Session) {
             (127, vec![key("key-1"), key("key-2")], vec![], limit + 20),
             (255, vec![], many, limit + 20),
         ] {
-            let scope = Scope { partitions: 0..=last, heads, without, only, node: None };
+            let scope = FetchScope { partitions: 0..=last, heads, without, only, node: None };
             let fetch = Fetch { exclude: vec![1, 2, 3], scope: Some(scope), ..Fetch::new(LIMIT) };
             let [next_due, due, ready] = queries(sql, &fetch, "", "");
             check(session, &next_due, "pillarbox_queue", 200).await;
@@ -214,7 +214,7 @@ async fn what_waits_behind_a_head_is_passed_over() {
         for statement in fill {
             session.run(statement).await.expect("fills the table");
         }
-        let scope = Scope { partitions: 0..=255, heads: Heads::Retry, without: vec![], only: vec![], node: None };
+        let scope = FetchScope { partitions: 0..=255, heads: Heads::Retry, without: vec![], only: vec![], node: None };
         let fetch = Fetch { scope: Some(scope), ..Fetch::new(LIMIT) };
         let [_, _, ready] = queries(&store.inner().sql, &fetch, "", "");
         check(session, &ready, "pillarbox_queue", 2 * 11_000 + 10).await;

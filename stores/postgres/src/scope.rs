@@ -1,9 +1,9 @@
-//! Fetching within a [`Scope`]: what it adds to `fetch.sql`, and what that binds.
+//! Fetching within a [`FetchScope`]: what it adds to `fetch.sql`, and what that binds.
 //!
 //! Every condition is in the text or not: asked at run time whether it applies, it would cost each row of each fetch.
 
 use pillarbox_core::ownership::NodeId;
-use pillarbox_core::store::{Heads, OrderKey, Scope};
+use pillarbox_core::store::{FetchScope, Heads, OrderKey};
 use tokio_postgres::types::Type;
 
 use crate::session::Param;
@@ -92,7 +92,7 @@ impl Fetches {
     }
 
     /// The form that a scope asks for.
-    pub(crate) fn of(&self, scope: Option<&Scope>) -> &str {
+    pub(crate) fn of(&self, scope: Option<&FetchScope>) -> &str {
         let Some(scope) = scope else { return &self.unscoped };
         let by_keys = match scope.heads {
             Heads::None => &self.heads_none,
@@ -115,7 +115,7 @@ enum Asked {
     Only,
 }
 
-fn asked(scope: &Scope) -> Asked {
+fn asked(scope: &FetchScope) -> Asked {
     match (&*scope.only, &*scope.without) {
         ([_, ..], _) => Asked::Only,
         ([], []) => Asked::Any,
@@ -138,7 +138,7 @@ pub(crate) struct Bounds<'a> {
 type Keys<'a> = (Vec<&'a str>, Vec<Option<&'a str>>);
 
 impl<'a> Bounds<'a> {
-    pub(crate) fn of(scope: &'a Scope) -> Self {
+    pub(crate) fn of(scope: &'a FetchScope) -> Self {
         Self {
             asked: asked(scope),
             first: i16::from(*scope.partitions.start()),

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use pillarbox_core::ownership::{LeaseMark, NodeId};
-use pillarbox_core::store::{Fetch, Fetched, FetchedRow, Heads, Scope};
+use pillarbox_core::store::{Fetch, FetchScope, Fetched, FetchedRow, Heads};
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr as _, SqlStr, Sqlite, SqliteConnection, query, query_as};
@@ -55,7 +55,7 @@ struct Wanted<'f> {
     due: &'f SqlStr,
     node: Option<&'f NodeId>,
     exclude: String,
-    scope: Option<&'f Scope>,
+    scope: Option<&'f FetchScope>,
     without_types: &'f [Box<str>],
     without_handlers: &'f [Box<str>],
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use pillarbox_core::ownership::Fence;
-use pillarbox_core::store::{Blocked, CANCELLED, Heads, RowSet, Scope, TableName};
+use pillarbox_core::store::{Blocked, CANCELLED, FetchScope, Heads, RowSet, TableName};
 use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
 
 /// The indexes of the event table, without its name before them.
@@ -208,7 +208,7 @@ impl Scoped {
     }
 
     /// The statements that read rows of this scope.
-    pub(crate) fn reads(&self, scope: &Scope) -> &Reads {
+    pub(crate) fn reads(&self, scope: &FetchScope) -> &Reads {
         let [nothing, retry, retry_and_dead] = &self.reads;
         let [any, picked] = match scope.heads {
             Heads::None => nothing,

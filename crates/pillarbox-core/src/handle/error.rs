@@ -55,7 +55,7 @@ impl HandlerError {
         Self::of(HandlerErrorKind::Retryable, error)
     }
 
-    /// A failure that counts as an attempt and is tried again after `delay`, at most 365 days, such as a `Retry-After` answer. To snooze an event
+    /// A failure that counts as an attempt and is tried again after `delay`, at most 365 days, such as a `Retry-After` answer. To defer an event
     /// that has not failed, return [`Outcome::Defer`](super::Outcome::Defer), which counts none.
     pub fn retry_after(delay: Duration, error: impl Into<BoxError>) -> Self {
         Self::of(HandlerErrorKind::RetryAfter(delay), error)
@@ -70,7 +70,7 @@ impl HandlerError {
     /// As [`deferred`](Self::deferred), where only this process may be cut off: in mode `multi_node` another node may deliver the
     /// event at once, and this one does not take it again before `delay` is over. In other modes both are the same. The bounds of `delay` are the same
     /// in all modes.
-    pub fn defer_on_this_node(delay: Duration, error: impl Into<BoxError>) -> Self {
+    pub fn deferred_on_this_node(delay: Duration, error: impl Into<BoxError>) -> Self {
         Self::of(HandlerErrorKind::DeferredOnThisNode(delay), error)
     }
 

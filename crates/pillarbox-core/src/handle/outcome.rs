@@ -10,7 +10,7 @@ pub enum Outcome {
     Done,
     /// It is delivered, and the row keeps this text as the position at which the receiver has it: see [`delivered_as`](Self::delivered_as).
     DeliveredAs(String),
-    /// Not yet: it is snoozed, and delivered again after this long, at least 10 ms and at most 365 days. It is not a failure and counts no attempt. A
+    /// Not yet: it is deferred, and delivered again after this long, at least 10 ms and at most 365 days. It is not a failure and counts no attempt. A
     /// handler that failed and knows when to try again returns [`HandlerError::retry_after`], which counts one.
     Defer(Duration),
     /// It must not be tried again, for this reason.

@@ -7,14 +7,14 @@ use std::time::Duration;
 #[error("{problem}")]
 pub struct PublishError {
     kind: PublishErrorKind,
-    scope: Scope,
+    scope: FailureScope,
     problem: String,
     retry_after: Option<Duration>,
 }
 
 /// The part of a destination that a failure concerns: what a route leaves alone where its target depends on the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Scope {
+pub enum FailureScope {
     /// The broker, whatever the target: the connection, the credentials.
     #[default]
     Broker,
@@ -64,12 +64,12 @@ impl PublishError {
 
     /// An error of this kind.
     pub fn new(kind: PublishErrorKind, problem: impl Into<String>) -> Self {
-        Self { kind, scope: Scope::default(), problem: problem.into(), retry_after: None }
+        Self { kind, scope: FailureScope::default(), problem: problem.into(), retry_after: None }
     }
 
     /// Limits the failure to a part of the destination, so that messages for other parts are still sent.
     #[must_use]
-    pub fn limited_to(mut self, scope: Scope) -> Self {
+    pub fn limited_to(mut self, scope: FailureScope) -> Self {
         self.scope = scope;
         self
     }
@@ -87,9 +87,9 @@ impl PublishError {
         self.kind
     }
 
-    /// The part of the destination that it concerns. Default: [`Scope::Broker`].
+    /// The part of the destination that it concerns. Default: [`FailureScope::Broker`].
     #[must_use]
-    pub fn scope(&self) -> Scope {
+    pub fn scope(&self) -> FailureScope {
         self.scope
     }
 

@@ -6,7 +6,7 @@ use pillarbox_core::error::StoreError;
 use pillarbox_core::ownership::{Fence, Mode, PriorAttempt};
 use pillarbox_core::plants;
 use pillarbox_core::row::Verdict;
-use pillarbox_core::store::{Fetch, Fetched, FetchedRow, Heads, Row, RowId, Scope, written};
+use pillarbox_core::store::{Fetch, FetchScope, Fetched, FetchedRow, Heads, Row, RowId, highest_seq};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -59,7 +59,7 @@ impl Poller {
         let stop = self.stop.clone();
         // A term begins with a poll: whatever the owner before left behind is due now.
         if self.suspects.left > 0 {
-            let Some(highest) = stop.run_until_cancelled(written(&*self.cursor.store)).await else { return };
+            let Some(highest) = stop.run_until_cancelled(highest_seq(&*self.cursor.store)).await else { return };
             self.suspects.up_to = highest;
         }
         let mut sweep = if self.is_in_order() { Sweep::in_order() } else { Sweep::new() };
@@ -399,8 +399,8 @@ impl Job {
 
 impl Poller {
     /// In order, what is read must be of the history that is in memory; so whose the reader is, is asked with it.
-    fn scope(&self) -> Option<Scope> {
-        self.is_in_order().then(|| Scope {
+    fn scope(&self) -> Option<FetchScope> {
+        self.is_in_order().then(|| FetchScope {
             partitions: 0..=u8::MAX,
             heads: Heads::None,
             without: Vec::new(),

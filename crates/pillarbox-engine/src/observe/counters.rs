@@ -123,7 +123,7 @@ pub struct Stats {
     /// Waiting in the cold queue.
     pub cold_depth: usize,
     /// In memory altogether: queued, running or waiting to be recorded.
-    pub held: usize,
+    pub in_memory: usize,
     /// Bytes of the payloads and headers of the events that wait or are being handled.
     pub content_bytes: usize,
 }

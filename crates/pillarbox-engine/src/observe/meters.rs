@@ -50,7 +50,7 @@ pub(crate) struct Meters {
     active: Gauge,
     hot_depth: Gauge,
     cold_depth: Gauge,
-    held: Gauge,
+    in_memory: Gauge,
     busy_workers: Gauge,
     oldest_call: Gauge,
     /// Kept by the count of these threads itself, also while this process does not deliver.
@@ -125,7 +125,7 @@ impl Meters {
             active: gauge("role.active", "1 while this process delivers, 0 while it may, NaN if it never does."),
             hot_depth: gauge("queue.hot.depth", "Events waiting in the hot queue."),
             cold_depth: gauge("queue.cold.depth", "Events waiting in the cold queue."),
-            held: gauge("held", "Events in memory: queued, running or waiting to be recorded."),
+            in_memory: gauge("in_memory", "Events in memory: queued, running or waiting to be recorded."),
             busy_workers: gauge("handler.busy", "Workers that are in a call of a handler."),
             oldest_call: seconds("handler.oldest", "For how long the oldest call of a handler has been running."),
             abandoned: gauge("handler.abandoned", "Blocking handlers that were abandoned while their threads go on."),
@@ -215,10 +215,10 @@ impl Meters {
     }
 
     /// Sets the gauges of the events in memory.
-    pub(crate) fn memory(&self, (hot, cold): (usize, usize), held: usize) {
+    pub(crate) fn memory(&self, (hot, cold): (usize, usize), in_memory: usize) {
         self.hot_depth.set(hot as f64);
         self.cold_depth.set(cold as f64);
-        self.held.set(held as f64);
+        self.in_memory.set(in_memory as f64);
     }
 
     /// The calls that are running.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pillarbox_core::clock::Random;
 use pillarbox_core::ownership::{Epochs, Holding, NodeId, Partitions, Share, spread};
 use pillarbox_core::plants;
-use pillarbox_core::store::{Store, written};
+use pillarbox_core::store::{Store, highest_seq};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -93,7 +93,7 @@ impl Rebalancer {
         let active = holding.owned.difference(surplus);
         let (_, before) = self.queue.assignment();
         if !holding.unclean.is_empty() {
-            self.queue.suspect(holding.unclean, written(&*self.store).await);
+            self.queue.suspect(holding.unclean, highest_seq(&*self.store).await);
         }
         let dropped = self.queue.assign(active);
         self.in_flight.remove(dropped);

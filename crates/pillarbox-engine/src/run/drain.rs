@@ -5,7 +5,7 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::hash::HashMap;
 use pillarbox_core::ownership::Mode;
 use pillarbox_core::store::{
-    Backlog, FIRST_PAGE, Fetch, Fetched, FetchedRow, Heads, OrderKey, Pause, PauseKind, Scope, Store, operation,
+    Backlog, FIRST_PAGE, Fetch, FetchScope, Fetched, FetchedRow, Heads, OrderKey, Pause, PauseKind, Store, operation,
 };
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tracing::Instrument as _;
@@ -91,8 +91,13 @@ impl DrainRules {
     /// The fetch that finds one row that is due and waits for no failing one, if there is one. Rows that nodes hold, and types that are
     /// paused here by their route, are not left out.
     fn probe(self) -> Fetch {
-        let scope =
-            Scope { partitions: 0..=u8::MAX, heads: self.heads, without: Vec::new(), only: Vec::new(), node: None };
+        let scope = FetchScope {
+            partitions: 0..=u8::MAX,
+            heads: self.heads,
+            without: Vec::new(),
+            only: Vec::new(),
+            node: None,
+        };
         Fetch { scope: (self.heads != Heads::None).then_some(scope), ..Fetch::new(1) }
     }
 

@@ -262,8 +262,8 @@ impl Outbox {
     pub fn stats(&self) -> Stats {
         let Shared { intake, telemetry, .. } = &*self.shared;
         let (hot_depth, cold_depth) = intake.depths();
-        let (held, content_bytes) = (intake.in_memory(), intake.content_bytes());
-        Stats { hot_depth, cold_depth, held, content_bytes, ..telemetry.counters.snapshot() }
+        let (in_memory, content_bytes) = (intake.in_memory(), intake.content_bytes());
+        Stats { hot_depth, cold_depth, in_memory, content_bytes, ..telemetry.counters.snapshot() }
     }
 
     /// The health of this outbox: the progress of its tasks, and its problems. It asks no database and never waits.

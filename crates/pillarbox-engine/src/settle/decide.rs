@@ -218,7 +218,7 @@ mod tests {
             (2, err(HandlerError::retry_after(minute, "x")), dead(3, "x")),
             (2, err(HandlerError::deferred(minute, "x")), retry(2, 60, Some("x"))),
             (9, err(HandlerError::deferred(minute, "never")), retry(9, 60, Some("never"))),
-            (9, err(HandlerError::defer_on_this_node(minute, "never")), retry(9, 60, Some("never"))),
+            (9, err(HandlerError::deferred_on_this_node(minute, "never")), retry(9, 60, Some("never"))),
             (9, err(HandlerError::unroutable(minute, "never")), retry(9, 60, Some("never"))),
             (0, err(HandlerError::unrecoverable("x")), dead(0, "x")),
             (2, err(HandlerError::unrecoverable("x")), dead(2, "x")),
@@ -295,7 +295,7 @@ mod tests {
             for attempt in [
                 AttemptEnd::Ended(Ok(Outcome::Defer(asked))),
                 err(HandlerError::deferred(asked, "x")),
-                err(HandlerError::defer_on_this_node(asked, "x")),
+                err(HandlerError::deferred_on_this_node(asked, "x")),
                 err(HandlerError::unroutable(asked, "x")),
             ] {
                 let case = format!("{attempt:?}");

@@ -202,7 +202,7 @@ async fn every_counter_counts_exactly_what_happened() {
         ("pillarbox.handler.abandoned", 0.0),
         ("pillarbox.handler.busy", 0.0),
         ("pillarbox.handler.oldest", 0.0),
-        ("pillarbox.held", 0.0),
+        ("pillarbox.in_memory", 0.0),
         ("pillarbox.lag.oldest", 0.0),
         ("pillarbox.nodes.live", 1.0),
         ("pillarbox.partitions.owned", 256.0),
@@ -319,7 +319,7 @@ async fn a_failed_reading_keeps_the_gauges_and_a_node_that_stopped_knows_nothing
     assert_eq!(rows, [3.0, 1.0, 0.0, 1.0], "as they were before");
     assert!((3.0..=5.0).contains(&gauge("lag.oldest")), "as it was before: {}", gauge("lag.oldest"));
     // The verdict on the first event cannot be recorded, so it is still in memory; what memory holds is known.
-    assert_eq!([gauge("held"), gauge("queue.hot.depth"), gauge("role.active")], [3.0, 1.0, 1.0]);
+    assert_eq!([gauge("in_memory"), gauge("queue.hot.depth"), gauge("role.active")], [3.0, 1.0, 1.0]);
     let counted = counters(&metrics);
     for name in ["backlog.failed", "claim.failed", "settle.failed", "lease.renewal.failed"] {
         assert!(counted[&*format!("pillarbox.{name}")] > 0, "{name}");
@@ -333,7 +333,7 @@ async fn a_failed_reading_keeps_the_gauges_and_a_node_that_stopped_knows_nothing
     for name in ["rows.due", "rows.delayed", "rows.dead", "nodes.live", "lag.oldest", "partitions.owned"] {
         assert!(gauges[&*format!("pillarbox.{name}")].is_nan(), "{name} is not known here any more");
     }
-    assert_eq!([gauges["pillarbox.role.active"], gauges["pillarbox.held"]], [0.0, 0.0]);
+    assert_eq!([gauges["pillarbox.role.active"], gauges["pillarbox.in_memory"]], [0.0, 0.0]);
     // It joins anew, again and again.
     sleep(Duration::from_secs(10)).await;
     assert!(counters(&read(&snapshotter))["pillarbox.join.failed"] > 1);

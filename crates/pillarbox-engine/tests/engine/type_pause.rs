@@ -113,7 +113,7 @@ async fn what_only_this_node_cannot_deliver_is_left_to_others_and_not_taken_agai
         let calls = Arc::clone(&calls);
         move |_: Delivery| {
             calls.fetch_add(1, Ordering::Relaxed);
-            std::future::ready(Err::<(), _>(HandlerError::defer_on_this_node(Duration::from_secs(600), "away")))
+            std::future::ready(Err::<(), _>(HandlerError::deferred_on_this_node(Duration::from_secs(600), "away")))
         }
     };
     let cut_off = Outbox::multi_node(store.clone()).handle_type("a", ill).start().await.expect("starts");

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::handle::{HandlerError, Outcome};
 use pillarbox_core::plants;
-use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt, Scope};
+use pillarbox_core::publisher::{FailureScope, PublishError, PublishErrorKind, Receipt};
 
 use crate::guard::CallResult;
 
@@ -19,7 +19,7 @@ pub(super) fn verdict<'a>(receipts: impl IntoIterator<Item = &'a Receipt>) -> Op
     for receipt in receipts {
         match receipt {
             Ok(_) => taken = true,
-            Err(error) if error.scope() == Scope::Message => {}
+            Err(error) if error.scope() == FailureScope::Message => {}
             Err(error) if error.blames_the_destination() => {
                 refused = Some(refused.unwrap_or(error));
                 let pause = error.delay().filter(|_| error.kind() == PublishErrorKind::Unavailable);
@@ -64,7 +64,7 @@ pub(super) fn answer(route: &str, receipt: Receipt, delay: Option<Duration>) -> 
     let text = format!("route `{route}`: {error}");
     Err(match (kind, asked) {
         (PublishErrorKind::Unavailable | PublishErrorKind::Misconfigured, asked) => {
-            HandlerError::defer_on_this_node(delay.unwrap_or(STRANDED_DELAY).max(asked.unwrap_or_default()), text)
+            HandlerError::deferred_on_this_node(delay.unwrap_or(STRANDED_DELAY).max(asked.unwrap_or_default()), text)
         }
         (PublishErrorKind::Temporary, Some(delay)) => HandlerError::retry_after(delay, text),
         (PublishErrorKind::Temporary, None) => HandlerError::retryable(text),
@@ -91,9 +91,9 @@ mod tests {
         let busy = || Err(PublishError::unavailable("busy").retry_after(SEVEN));
         let odd = || Err(PublishError::temporary("500"));
         let large = || Err(PublishError::permanent("too large"));
-        let behind = || Err(PublishError::unavailable("was not sent").limited_to(Scope::Message));
+        let behind = || Err(PublishError::unavailable("was not sent").limited_to(FailureScope::Message));
         let briefly = || Err(PublishError::unavailable("brief").retry_after(Duration::from_secs(1)));
-        let later = || Err(PublishError::unavailable("later").limited_to(Scope::Message).retry_after(SEVEN));
+        let later = || Err(PublishError::unavailable("later").limited_to(FailureScope::Message).retry_after(SEVEN));
         let refused = |text: &str, after| Some(CallResult::Refused { problem: text.into(), after });
         let table = [
             (vec![], None),

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::handle::HandlerError;
-use pillarbox_core::publisher::{PublishError, PublishErrorKind, Scope};
+use pillarbox_core::publisher::{FailureScope, PublishError, PublishErrorKind};
 use tokio::time::Instant;
 
 use super::answer::Answer;
@@ -43,7 +43,9 @@ impl Inner {
         }
         match (error.kind(), error.scope()) {
             // It waits for another message, and nothing is known about its destination.
-            (PublishErrorKind::Unavailable, Scope::Message) => Some(Delay::Usual(sink.backoffs.lock().shortest())),
+            (PublishErrorKind::Unavailable, FailureScope::Message) => {
+                Some(Delay::Usual(sink.backoffs.lock().shortest()))
+            }
             (PublishErrorKind::Unavailable, _) => {
                 let mut backoffs = sink.backoffs.lock();
                 let delay = backoffs.delay(part_of(error, parts), now);
@@ -60,7 +62,7 @@ impl Inner {
     /// Puts an event off until its route, or its target, may go on, without an attempt.
     pub(super) fn put_off(&self, runtime: &RouteRuntime, until: Instant, why: &str) -> Answer {
         let delay = until.saturating_duration_since(Instant::now());
-        Err(HandlerError::defer_on_this_node(self.spread(delay), format!("route `{}` {why}", runtime.name)))
+        Err(HandlerError::deferred_on_this_node(self.spread(delay), format!("route `{}` {why}", runtime.name)))
     }
 
     /// A tenth more at random, so that what was put off together does not come back at once.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pillarbox_core::publisher::{PublishError, PublishErrorKind, Receipt, Scope};
+use pillarbox_core::publisher::{FailureScope, PublishError, PublishErrorKind, Receipt};
 
 use super::answer::verdict;
 use crate::guard::{CallResult, Part, Parts};
@@ -35,17 +35,18 @@ pub(super) fn findings(parts: &[Option<Parts>], receipts: &[Receipt]) -> Finding
     // An error about a part says nothing about the whole.
     let of_whole = |(parts, receipt): &(&Option<Parts>, &Receipt)| match receipt {
         Ok(_) => true,
-        Err(error) => parts.is_none() || blames(error, Scope::Broker),
+        Err(error) => parts.is_none() || blames(error, FailureScope::Broker),
     };
     let whole = verdict(both().filter(of_whole).map(|(_, receipt)| receipt));
     let mut by_part: HashMap<&Part, Vec<&Receipt>> = HashMap::new();
     for (parts, receipt) in both().filter_map(|(parts, receipt)| Some((parts.as_ref()?, receipt))) {
         let error = receipt.as_ref().err();
-        let about_nothing = error.is_some_and(|error| blames(error, Scope::Broker) || error.scope() == Scope::Message);
+        let about_nothing =
+            error.is_some_and(|error| blames(error, FailureScope::Broker) || error.scope() == FailureScope::Message);
         if about_nothing {
             continue;
         }
-        let is_of_server = error.is_some_and(|error| blames(error, Scope::Server));
+        let is_of_server = error.is_some_and(|error| blames(error, FailureScope::Server));
         if let Some(server) = &parts.server {
             // A message that will never be taken may not have been sent; any other answer shows that the server is there.
             if error.is_none_or(|error| error.kind() != PublishErrorKind::Permanent) {
@@ -64,13 +65,13 @@ pub(super) fn findings(parts: &[Option<Parts>], receipts: &[Receipt]) -> Finding
 pub(super) fn part_of<'a>(error: &PublishError, parts: Option<&'a Parts>) -> Option<&'a Part> {
     let parts = parts?;
     match error.scope() {
-        Scope::Server => Some(parts.server.as_ref().unwrap_or(&parts.target)),
-        Scope::Target | Scope::Message => Some(&parts.target),
-        Scope::Broker => None,
+        FailureScope::Server => Some(parts.server.as_ref().unwrap_or(&parts.target)),
+        FailureScope::Target | FailureScope::Message => Some(&parts.target),
+        FailureScope::Broker => None,
     }
 }
 
-fn blames(error: &PublishError, scope: Scope) -> bool {
+fn blames(error: &PublishError, scope: FailureScope) -> bool {
     error.blames_the_destination() && error.scope() == scope
 }
 
@@ -106,9 +107,9 @@ mod tests {
 
     #[test]
     fn each_error_blames_the_part_that_it_names() {
-        let busy = || Err(PublishError::unavailable("busy").limited_to(Scope::Target));
-        let away = || Err(PublishError::unavailable("away").limited_to(Scope::Server));
-        let behind = || Err(PublishError::unavailable("behind").limited_to(Scope::Message));
+        let busy = || Err(PublishError::unavailable("busy").limited_to(FailureScope::Target));
+        let away = || Err(PublishError::unavailable("away").limited_to(FailureScope::Server));
+        let behind = || Err(PublishError::unavailable("behind").limited_to(FailureScope::Message));
         let cut = || Err(PublishError::unavailable("cut"));
         let odd = || Err(PublishError::temporary("500"));
         let refused = |text: &str| CallResult::Refused { problem: text.into(), after: None };
@@ -135,14 +136,14 @@ mod tests {
     fn a_part_that_asks_for_a_pause_gets_it_though_it_takes_others() {
         let after = Duration::from_secs(7);
         let asks = |scope| Err(PublishError::unavailable("slow").limited_to(scope).retry_after(after));
-        for (scope, shown) in [(Scope::Server, "Server(\"a\")"), (Scope::Target, "Target(\"a/1\")")] {
+        for (scope, shown) in [(FailureScope::Server, "Server(\"a\")"), (FailureScope::Target, "Target(\"a/1\")")] {
             let (whole, parts) = found(vec![("a/1", Ok(None)), ("a/1", asks(scope)), ("a/2", Ok(None))]);
             assert_eq!(whole, Some(CallResult::Well));
             let expected = format!("{shown} Asked {{ problem: \"slow\", after: 7s }}");
             assert!(parts.contains(&expected) && parts.len() == 3, "{parts:?}");
             assert_eq!(parts.iter().filter(|part| part.ends_with("Well")).count(), 2, "{parts:?}");
         }
-        let (whole, _) = found(vec![("a/1", Ok(None)), ("a/2", asks(Scope::Broker))]);
+        let (whole, _) = found(vec![("a/1", Ok(None)), ("a/2", asks(FailureScope::Broker))]);
         assert_eq!(whole, Some(CallResult::Asked { problem: "slow".into(), after }));
     }
 
@@ -150,17 +151,17 @@ mod tests {
     fn trouble_is_that_of_the_part_which_the_error_names() {
         let (with, without) = (at("a/1").expect("parts"), Parts { server: None, target: Part::Target("1".into()) });
         let of = |scope, parts| part_of(&PublishError::unavailable("").limited_to(scope), Some(parts)).cloned();
-        assert_eq!(of(Scope::Broker, &with), None);
+        assert_eq!(of(FailureScope::Broker, &with), None);
         assert_eq!(
-            (of(Scope::Server, &with), of(Scope::Server, &without)),
+            (of(FailureScope::Server, &with), of(FailureScope::Server, &without)),
             (with.server.clone(), Some(without.target.clone()))
         );
-        assert_eq!(of(Scope::Target, &with), Some(with.target.clone()));
+        assert_eq!(of(FailureScope::Target, &with), Some(with.target.clone()));
     }
 
     #[test]
     fn without_parts_the_whole_is_to_blame() {
-        let receipts = [Err(PublishError::unavailable("busy").limited_to(Scope::Target))];
+        let receipts = [Err(PublishError::unavailable("busy").limited_to(FailureScope::Target))];
         let found = findings(&[None], &receipts);
         assert_eq!(found.whole, Some(CallResult::Refused { problem: "busy".into(), after: None }));
         assert!(found.parts.is_empty());

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use pillarbox_core::clock::{Clock, Timestamp};
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{BatchHandler as _, Delivery, HandlerError, HandlerErrorKind, Outcome};
-use pillarbox_core::publisher::{PublishError, Scope};
+use pillarbox_core::publisher::{FailureScope, PublishError};
 use pillarbox_core::row::{NewRow, Status};
 use pillarbox_core::store::Row;
 use pillarbox_core::write::insert;
@@ -191,7 +191,7 @@ async fn an_event_is_not_sent_if_its_target_is_paused_while_its_batch_waits() {
         sleep(ms(1)).await;
         forwarder.handle(vec![event("ill"), event("well"), event("ill")]).await
     };
-    let busy = PublishError::unavailable("busy").retry_after(60 * SECOND).limited_to(Scope::Target);
+    let busy = PublishError::unavailable("busy").retry_after(60 * SECOND).limited_to(FailureScope::Target);
     let answered = async {
         sleep(ms(500)).await;
         publisher.answer_each(move |message| match &*message.target {

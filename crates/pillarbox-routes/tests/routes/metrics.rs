@@ -10,7 +10,7 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{BatchHandler as _, Delivery};
-use pillarbox_core::publisher::{PublishError, Scope};
+use pillarbox_core::publisher::{FailureScope, PublishError};
 use pillarbox_core::row::NewRow;
 use pillarbox_core::store::Row;
 use pillarbox_core::write::insert;
@@ -114,7 +114,7 @@ fn event(tenant: &str) -> Delivery {
 }
 
 /// The route `orders`, to a target for each tenant, of which none takes anything.
-fn away(publisher: &MemoryPublisher, scope: Scope) -> Routes {
+fn away(publisher: &MemoryPublisher, scope: FailureScope) -> Routes {
     publisher.answer(Answer::Fail(PublishError::unavailable("away").limited_to(scope)));
     Routes::new().route(Route::to(Arc::new(publisher.clone()), "{tenant_id}").named("orders"))
 }
@@ -125,7 +125,7 @@ const TARGETS: &str = "pillarbox.route.targets.paused";
 /// A call that is under way when its route is replaced knows nothing of the new one, whose gauges are the same.
 #[tokio::test(start_paused = true)]
 async fn what_becomes_of_a_call_on_a_replaced_route_does_not_show_in_the_gauges_of_the_new_one() {
-    for scope in [Scope::Broker, Scope::Target] {
+    for scope in [FailureScope::Broker, FailureScope::Target] {
         let recorder = DebuggingRecorder::new();
         let snapshotter = recorder.snapshotter();
         let _recording = metrics::set_default_local_recorder(&recorder);
@@ -152,7 +152,7 @@ async fn gauges_of_routes_of_one_name_add_up_and_lose_what_has_ended() {
     let _recording = metrics::set_default_local_recorder(&recorder);
     let snapshotter = recorder.snapshotter();
     let publisher = MemoryPublisher::new();
-    let two: [Forwarder; 2] = [(); 2].map(|()| away(&publisher, Scope::Target).build().expect("valid"));
+    let two: [Forwarder; 2] = [(); 2].map(|()| away(&publisher, FailureScope::Target).build().expect("valid"));
     for forwarder in &two {
         forwarder.handle(vec![event("a"), event("b")]).await;
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{BatchHandler as _, Delivery, HandlerError, HandlerErrorKind, Outcome};
-use pillarbox_core::publisher::{Message, PublishError, Scope};
+use pillarbox_core::publisher::{FailureScope, Message, PublishError};
 use pillarbox_core::row::NewRow;
 use pillarbox_core::store::Row;
 use pillarbox_routes::{Breaker, Forwarder, Route, RouteState, Routes};
@@ -48,7 +48,7 @@ fn answer_ill(publisher: &MemoryPublisher, error: PublishError) {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_unavailable_while_others_are_taken_is_put_off_for_longer_each_time() {
-    for scope in [Scope::Broker, Scope::Target] {
+    for scope in [FailureScope::Broker, FailureScope::Target] {
         let publisher = MemoryPublisher::new();
         answer_ill(&publisher, PublishError::unavailable("no leader").limited_to(scope));
         let forwarder = to(&publisher, "x");
@@ -72,7 +72,7 @@ async fn what_is_unavailable_while_others_are_taken_is_put_off_for_longer_each_t
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_another_message_is_put_off_for_a_moment() {
     let publisher = MemoryPublisher::new();
-    answer_ill(&publisher, PublishError::unavailable("was not sent").limited_to(Scope::Message));
+    answer_ill(&publisher, PublishError::unavailable("was not sent").limited_to(FailureScope::Message));
     let forwarder = to(&publisher, "x");
     for _ in 0..5 {
         let answers = forwarder.handle(vec![event("well"), event("ill")]).await;
@@ -83,7 +83,7 @@ async fn what_waits_for_another_message_is_put_off_for_a_moment() {
 
 #[tokio::test(start_paused = true)]
 async fn a_destination_that_asks_for_a_pause_is_left_alone_though_it_has_taken_some() {
-    for scope in [Scope::Broker, Scope::Server, Scope::Target] {
+    for scope in [FailureScope::Broker, FailureScope::Server, FailureScope::Target] {
         let publisher = MemoryPublisher::new();
         answer_ill(&publisher, PublishError::unavailable("429").limited_to(scope).retry_after(7 * SECOND));
         let forwarder = to(&publisher, "x");
@@ -108,7 +108,7 @@ async fn a_target_that_asks_for_a_pause_is_left_alone_though_it_has_taken_some()
     let (publisher, sent) = (MemoryPublisher::new(), AtomicUsize::new(0));
     publisher.answer_each(move |message| match &*message.target {
         "ill" if sent.fetch_add(1, Ordering::Relaxed) > 0 => {
-            Answer::Fail(PublishError::unavailable("429").limited_to(Scope::Target).retry_after(7 * SECOND))
+            Answer::Fail(PublishError::unavailable("429").limited_to(FailureScope::Target).retry_after(7 * SECOND))
         }
         _ => Answer::Confirm,
     });
@@ -129,7 +129,7 @@ async fn more_failing_targets_than_are_remembered_do_not_pause_the_route() {
     let publisher = MemoryPublisher::new();
     publisher.answer_each(|message: &Message| match &*message.target {
         "well" => Answer::Confirm,
-        _ => Answer::Fail(PublishError::unavailable("busy").limited_to(Scope::Target)),
+        _ => Answer::Fail(PublishError::unavailable("busy").limited_to(FailureScope::Target)),
     });
     let forwarder = to(&publisher, "{tenant_id}");
     let Breaker { pause, max_pause, .. } = Breaker::default();

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::publisher::{PublishError, Scope};
+use pillarbox_core::publisher::{FailureScope, Message, PublishError, Publisher, PublisherInfo, Receipt};
 use pillarbox_core::row::Status;
 use pillarbox_core::write::insert;
 use pillarbox_engine::handlers::{Events, on_batch};
@@ -59,7 +60,7 @@ fn status(forwarder: &Forwarder) -> RouteStatus {
 }
 
 fn busy() -> PublishError {
-    PublishError::unavailable("busy").retry_after(24 * AN_HOUR).limited_to(Scope::Target)
+    PublishError::unavailable("busy").retry_after(24 * AN_HOUR).limited_to(FailureScope::Target)
 }
 
 /// Runs an outbox of which one target is busy, and returns the rows at its end.
@@ -99,6 +100,56 @@ async fn one_is_busy_in(outbox: impl AsyncFnOnce(MemoryStore, &Forwarder) -> Out
         of(&rows, "well").iter().filter(|row| row.status == Status::Done).count()
     );
     rows
+}
+
+/// A publisher that has credentials for each tenant.
+#[derive(Debug)]
+struct WithCredentialsByTenant(MemoryPublisher, PublisherInfo);
+
+#[async_trait]
+impl Publisher for WithCredentialsByTenant {
+    fn info(&self) -> &PublisherInfo {
+        &self.1
+    }
+
+    async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
+        self.0.check(targets).await
+    }
+
+    async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {
+        self.0.publish(messages).await
+    }
+
+    async fn close(&self) {
+        self.0.close().await;
+    }
+}
+
+/// A tenant may send to the endpoint of another, which refuses what is not signed by its own secret.
+#[tokio::test]
+async fn a_target_that_refuses_the_credentials_of_one_tenant_takes_the_events_of_another() {
+    let publisher = MemoryPublisher::new();
+    publisher.answer_each(|message| match message.tenant.as_deref() {
+        Some("acme") => Answer::Confirm,
+        _ => Answer::Fail(PublishError::misconfigured("answered 401").limited_to(FailureScope::Target)),
+    });
+    let info = PublisherInfo::new("memory", "memory:").with_credentials_by_tenant();
+    let route = Route::to(Arc::new(WithCredentialsByTenant(publisher.clone(), info)), "{event_type}").named("hooks");
+    let forwarder = Routes::new().route(route).build().expect("valid");
+    let store = MemoryStore::new();
+    write(&store, (0..20).map(|n| event("evil", &format!("e-{n}"))).collect()).await;
+    let handler = on_batch(Events::Others, 16, forwarder.clone()).for_any_name();
+    let outbox = Outbox::single_node(store.clone()).type_pause(forwarder.type_pause()).handler(handler);
+    let outbox = outbox.start().await.expect("starts");
+    while status(&forwarder).paused_targets == 0 {
+        sleep(Duration::from_millis(2)).await;
+    }
+    let RouteState::Delivering = status(&forwarder).state else { panic!("{:?}", status(&forwarder)) };
+    assert_eq!(status(&forwarder).targets[0].target, "order.placed for tenant `evil`");
+    write(&store, (0..20).map(|n| event("acme", &format!("a-{n}"))).collect()).await;
+    done(&store, 20).await;
+    assert_eq!(status(&forwarder).paused_targets, 1, "the other one still is");
+    outbox.shutdown().await;
 }
 
 #[tokio::test]
@@ -181,7 +232,7 @@ async fn a_target_that_asks_for_a_pause_is_paused_alone_on_several_nodes() {
 #[tokio::test]
 async fn keys_keep_their_order_through_the_pause_of_a_target() {
     let publisher = MemoryPublisher::new();
-    let away = || Answer::Fail(PublishError::unavailable("away").limited_to(Scope::Target));
+    let away = || Answer::Fail(PublishError::unavailable("away").limited_to(FailureScope::Target));
     publisher.answer_each(move |message| if &*message.target == "ill" { away() } else { Answer::Confirm });
     let pause = Duration::from_millis(50);
     let forwarder = by_tenant(&publisher, Breaker { failures: 5, pause, max_pause: pause });
@@ -236,7 +287,7 @@ async fn a_broker_that_is_away_still_pauses_the_whole_route() {
 #[tokio::test]
 async fn one_new_target_after_the_other_that_fails_pauses_the_route() {
     let publisher = MemoryPublisher::new();
-    publisher.answer(Answer::Fail(PublishError::unavailable("busy").limited_to(Scope::Target)));
+    publisher.answer(Answer::Fail(PublishError::unavailable("busy").limited_to(FailureScope::Target)));
     let pause = Duration::from_secs(20);
     let forwarder = by_tenant(&publisher, Breaker { failures: 3, pause, max_pause: pause });
     let store = MemoryStore::new();

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt, Scope};
+use pillarbox_core::publisher::{FailureScope, Message, PublishError, Publisher, PublisherInfo, Receipt};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::World;
@@ -54,7 +54,7 @@ impl Broker {
         if self.is(State::Away) {
             return Some(PublishError::unavailable("the broker is away"));
         }
-        let missing = || PublishError::misconfigured("the broker has no such target").limited_to(Scope::Target);
+        let missing = || PublishError::misconfigured("the broker has no such target").limited_to(FailureScope::Target);
         self.is(State::Misconfigured).then(missing)
     }
 
@@ -76,7 +76,7 @@ impl Broker {
         let event = event_number(message.id.as_str());
         if !calm && chance.permille(ways.loses) {
             world.database.story.tell("broker", format_args!("{self} takes e{event}, and says nothing"));
-            let scope = chance.pick([Scope::Broker, Scope::Broker, Scope::Message]);
+            let scope = chance.pick([FailureScope::Broker, FailureScope::Broker, FailureScope::Message]);
             return Err(PublishError::unavailable("there was no confirmation in time").limited_to(scope));
         }
         world.database.story.tell("broker", format_args!("{self} takes e{event}"));

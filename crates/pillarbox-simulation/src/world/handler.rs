@@ -128,7 +128,7 @@ impl Hands {
             match chance.below(3) {
                 0 => (Ending::Deferred, Ok(Outcome::Defer(delay))),
                 1 => (Ending::Deferred, Err(HandlerError::deferred(delay, "not now"))),
-                _ => (Ending::Deferred, Err(HandlerError::defer_on_this_node(delay, "not here"))),
+                _ => (Ending::Deferred, Err(HandlerError::deferred_on_this_node(delay, "not here"))),
             }
         } else if !calm && chance.permille(ways.hopeless) {
             (Ending::Hopeless, Err(HandlerError::unrecoverable("it will never do")))

@@ -208,11 +208,12 @@ impl World {
         let (dispatch, settle, claim) = (&config.dispatch, &config.settle, &config.claim);
         let most =
             dispatch.hot_capacity + dispatch.cold_capacity + dispatch.workers * 2 + claim.batch + settle.batch * 3;
-        let fits = stats.held <= most
+        let fits = stats.in_memory <= most
             && stats.hot_depth <= dispatch.hot_capacity
             && stats.cold_depth <= dispatch.cold_capacity;
         if !fits {
-            let what = format!("{} events are held, {} hot, {} cold", stats.held, stats.hot_depth, stats.cold_depth);
+            let what =
+                format!("{} events are in memory, {} hot, {} cold", stats.in_memory, stats.hot_depth, stats.cold_depth);
             self.database.checker().note(Err(Violation::new("I7", what)));
         }
     }

@@ -5,7 +5,7 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::ownership::{NodeId, Renewal};
 use pillarbox_core::row::{Change, Status};
-use pillarbox_core::store::{Fetch, Heads, OrderKey, Purge, Purgeable, Row, Scope, Store, Upkeep as _};
+use pillarbox_core::store::{Fetch, FetchScope, Heads, OrderKey, Purge, Purgeable, Row, Store, Upkeep as _};
 
 use crate::Harness;
 use crate::events::{
@@ -29,7 +29,7 @@ pub(super) async fn fetch_in_a_scope_returns_its_partitions_and_rows_without_one
     settle_all(&*store, &node, &seqs[..10], &retry_in(Duration::ZERO)).await?;
 
     for partitions in [0..=255, 0..=127, 128..=255, 33..=33, 34..=158, 22..=159, 0..=0] {
-        let rows = rows(&*store, &within(Scope { partitions: partitions.clone(), ..everything() })).await?;
+        let rows = rows(&*store, &within(FetchScope { partitions: partitions.clone(), ..everything() })).await?;
         let is_in = |event: &&Envelope| partitions.contains(&event.partition());
         let mut expected: BTreeSet<_> = written.iter().filter(is_in).map(|event| event.id().as_str()).collect();
         expected.insert("unstamped");
@@ -44,7 +44,7 @@ pub(super) async fn fetch_in_a_scope_returns_its_partitions_and_rows_without_one
     }
 
     // Of 33 to 159 there are the keys "order-1", "order-2" and "payment:0", and some without a key.
-    let scope = || Some(Scope { partitions: 33..=159, ..everything() });
+    let scope = || Some(FetchScope { partitions: 33..=159, ..everything() });
     let ready = untimed(&store.fetch(&Fetch { scope: scope(), ..all() }).await?);
     assert_eq!(ready.last(), Some(&unstamped));
     let above = store.fetch(&Fetch { above: ready[0], exclude: vec![unstamped], scope: scope(), ..all() }).await?;
@@ -54,7 +54,7 @@ pub(super) async fn fetch_in_a_scope_returns_its_partitions_and_rows_without_one
     }
 
     let wait = async |partitions| {
-        Ok::<_, BoxError>(store.fetch(&within(Scope { partitions, ..everything() })).await?.next_due)
+        Ok::<_, BoxError>(store.fetch(&within(FetchScope { partitions, ..everything() })).await?.next_due)
     };
     settle_all(&*store, &node, &seqs[26..27], &retry_in(HOUR)).await?;
     assert!(wait(33..=33).await?.is_some_and(|wait| wait > HOUR / 2), "a row of partition 33 waits for its time");
@@ -85,7 +85,7 @@ pub(super) async fn fetch_in_a_scope_leaves_out_what_waits_behind_a_failing_head
         db.set_handler(event.id().as_str(), "mail").await?;
     }
 
-    let found = async |heads| found(&*store, Scope { heads, ..everything() }).await;
+    let found = async |heads| found(&*store, FetchScope { heads, ..everything() }).await;
     let every = found(Heads::None).await?;
     assert_eq!(every.len(), 14);
     assert_eq!(found(Heads::Retry).await?, every, "none has failed");
@@ -123,7 +123,7 @@ pub(super) async fn fetch_in_a_scope_leaves_out_what_waits_behind_a_failing_head
     settle_all(&*store, &node, &others[..1], &retry_in(HOUR)).await?;
     db.write(std::iter::repeat_with(|| keyed("order-2")).take(2_000).collect::<Result<_, _>>()?).await?;
     let next = db.write(keyed_each(&["user-456"; 5])?).await?;
-    let scope = Some(Scope { heads: Heads::Retry, ..everything() });
+    let scope = Some(FetchScope { heads: Heads::Retry, ..everything() });
     let fetched = store.fetch(&Fetch { above: last, scope, ..some(5) }).await?;
     let ready = untimed(&fetched);
     assert_eq!((fetched.rows.len(), &ready[..]), (5, &next[..ready.len()]), "at least three have no due time");
@@ -139,7 +139,7 @@ pub(super) async fn fetch_in_a_scope_waits_behind_dead_heads_if_asked<H: Harness
     let dead = Change::Dead { attempts: 1, error: "gave up".to_owned() };
     settle_all(&*store, &node, &[seqs[0], seqs[3], seqs[5], keyless[0]], &dead).await?;
 
-    let found = async |heads| found(&*store, Scope { heads, ..everything() }).await;
+    let found = async |heads| found(&*store, FetchScope { heads, ..everything() }).await;
     let pending = BTreeSet::from([seqs[1], seqs[2], seqs[4], seqs[6], keyless[1]]);
     assert_eq!(found(Heads::None).await?, pending);
     assert_eq!(found(Heads::Retry).await?, pending, "a DEAD event is over");
@@ -179,7 +179,7 @@ pub(super) async fn fetch_in_a_scope_leaves_out_keys_or_reads_some_alone<H: Harn
     let (odd_one, odd_mail) = (order_key(None, odd), order_key(Some("it's mail"), odd));
     let left_out = async |without: &[&OrderKey]| {
         let without = without.iter().copied().cloned().collect();
-        let rest = found(&*store, Scope { without, ..everything() }).await?;
+        let rest = found(&*store, FetchScope { without, ..everything() }).await?;
         Ok::<_, BoxError>(&every - &rest)
     };
     assert_eq!(left_out(&[]).await?, [].into());
@@ -196,7 +196,7 @@ pub(super) async fn fetch_in_a_scope_leaves_out_keys_or_reads_some_alone<H: Harn
 
     let alone = async |only: &[&OrderKey], heads| {
         let only = only.iter().copied().cloned().collect();
-        found(&*store, Scope { only, heads, ..everything() }).await
+        found(&*store, FetchScope { only, heads, ..everything() }).await
     };
     assert_eq!(alone(&[], Heads::None).await?, every, "none in particular");
     assert_eq!(alone(&[&order_1], Heads::None).await?, [seqs[0], foreign].into());
@@ -210,16 +210,16 @@ pub(super) async fn fetch_in_a_scope_leaves_out_keys_or_reads_some_alone<H: Harn
     assert_eq!(alone(&unknown.iter().collect::<Vec<_>>(), Heads::None).await?, [].into());
     assert_eq!(alone(&many, Heads::None).await?, [seqs[0], seqs[2], seqs[4], foreign].into());
     let both = vec![order_1.clone(), odd_one.clone()];
-    let scope = Scope { partitions: 0..=32, only: both.clone(), ..everything() };
+    let scope = FetchScope { partitions: 0..=32, only: both.clone(), ..everything() };
     let within: BTreeSet<i64> = found(&*store, scope).await?;
     let odd_seq = (0..=32).contains(&written[3].partition()).then_some(seqs[3]);
     assert_eq!(within, odd_seq.into_iter().chain([foreign]).collect(), "within the partitions");
-    let scope = Scope { without: vec![order_1], only: both, ..everything() };
+    let scope = FetchScope { without: vec![order_1], only: both, ..everything() };
     assert_eq!(found(&*store, scope).await?, [seqs[3]].into(), "both hold");
 
     // In the order of the table, whichever key they are of, up to the limit.
     let more = db.write(keyed_each(&["order-2", odd, "user-456", odd, "order-2", odd])?).await?;
-    let scope = Scope { only: vec![odd_one, order_key(None, "order-2")], ..everything() };
+    let scope = FetchScope { only: vec![odd_one, order_key(None, "order-2")], ..everything() };
     for (above, exclude, limit, expected) in [
         (0, vec![], 10, vec![seqs[2], seqs[3], more[0], more[1], more[3], more[4], more[5]]),
         (0, vec![seqs[3], more[1]], 3, vec![seqs[2], more[0], more[3]]),
@@ -258,7 +258,8 @@ pub(super) async fn fetch_in_a_scope_counts_interventions<H: Harness>(db: &Db<H>
 /// As long as a row is RETRY or DEAD, a fetch that asks what makes rows wait says so, whatever rows it returns.
 pub(super) async fn fetch_in_a_scope_says_whether_there_are_heads<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, seqs, .. } = owned(db, keyed_each(&["a", "b", "c"])?).await?;
-    let heads = async |heads| Ok::<_, BoxError>(store.fetch(&within(Scope { heads, ..everything() })).await?.heads);
+    let heads =
+        async |heads| Ok::<_, BoxError>(store.fetch(&within(FetchScope { heads, ..everything() })).await?.heads);
     let both = async || Ok::<_, BoxError>((heads(Heads::Retry).await?, heads(Heads::RetryAndDead).await?));
     assert_eq!(both().await?, (false, false));
     settle_all(&*store, &node, &seqs[..1], &retry_in(HOUR)).await?;
@@ -274,7 +275,7 @@ pub(super) async fn fetch_in_a_scope_says_whether_there_are_heads<H: Harness>(db
 }
 
 /// The `seq` of all due rows in a scope, each of which comes once.
-async fn found(store: &dyn Store, scope: Scope) -> Result<BTreeSet<i64>, BoxError> {
+async fn found(store: &dyn Store, scope: FetchScope) -> Result<BTreeSet<i64>, BoxError> {
     let seqs = seqs_of(&store.fetch(&within(scope)).await?);
     let distinct: BTreeSet<i64> = seqs.iter().copied().collect();
     if distinct.len() == seqs.len() { Ok(distinct) } else { Err(format!("a row came twice: {seqs:?}").into()) }
@@ -290,7 +291,7 @@ pub(super) async fn fetch_in_a_scope_tells_the_state_of_the_nodes_row<H: Harness
     let node = owner(&*store).await?;
     db.write(events(2)?).await?;
     let fetch = async |node: Option<NodeId>| {
-        let fetched = store.fetch(&within(Scope { node, ..everything() })).await?;
+        let fetched = store.fetch(&within(FetchScope { node, ..everything() })).await?;
         assert_eq!(fetched.rows.len(), 2);
         Ok::<_, BoxError>(fetched.lease)
     };

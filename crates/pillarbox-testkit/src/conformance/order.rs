@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::row::Change;
-use pillarbox_core::store::{Fetch, Scope};
+use pillarbox_core::store::{Fetch, FetchScope};
 
 use crate::Harness;
 use crate::events::{
@@ -44,7 +44,7 @@ pub(super) async fn assign_partitions_sets_missing_partitions_only<H: Harness>(d
     stamp(&[(first, 9), (second, 9), (third, 9)]).await?;
     assert_eq!(partitions().await?, [Some(33), Some(0), Some(255), Some(9)], "who comes later changes nothing");
 
-    let found = store.fetch(&within(Scope { partitions: 9..=33, ..everything() })).await?;
+    let found = store.fetch(&within(FetchScope { partitions: 9..=33, ..everything() })).await?;
     assert_eq!(seqs_of(&found), [seq, third]);
     assert_eq!(store.counts().await?.new, 4);
     Ok(())

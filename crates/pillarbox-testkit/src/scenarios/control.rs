@@ -46,8 +46,8 @@ fn failing_first() -> Recorder {
     })
 }
 
-/// Calls that end when a permit is added, and those permits.
-fn held_back() -> (Recorder, Arc<Semaphore>) {
+/// A handler whose calls end when a permit is added, and those permits.
+pub(super) fn held_back() -> (Recorder, Arc<Semaphore>) {
     let gate = Arc::new(Semaphore::new(0));
     let opens = Arc::clone(&gate);
     let recorder = Recorder::around(move |_: Delivery| {
@@ -71,13 +71,13 @@ pub(super) async fn cancelled_events_leave_memory<H: Harness>(db: &Db<H>, mode: 
     let seqs = db.write(written.clone()).await?;
     let (outbox, operator) = (outbox(db, mode, &recorder).await?, db.connect().await?);
     recorder.wait_for_calls(1).await;
-    until(async || Ok(outbox.stats().held == 5)).await?;
+    until(async || Ok(outbox.stats().in_memory == 5)).await?;
     let running = recorder.calls()[0].seq;
     let waiting: Vec<i64> = seqs.into_iter().filter(|seq| *seq != running).collect();
     let mut cancelled = operator.cancel(&waiting[..3]).await?;
     cancelled.sort_unstable();
     assert_eq!(cancelled, waiting[..3]);
-    until(async || Ok(outbox.stats().held == 2)).await?;
+    until(async || Ok(outbox.stats().in_memory == 2)).await?;
     gate.add_permits(written.len());
     drained(db, &outbox).await?;
     let mut called: Vec<i64> = recorder.calls().iter().map(|call| call.seq).collect();
@@ -164,10 +164,10 @@ pub(super) async fn a_head_that_is_cancelled_during_its_call_is_not_tried_again<
     let seqs = db.write([vec![broken], events(2)?].concat()).await?;
     let (outbox, operator) = (outbox(db, Mode::Ordered, &recorder).await?, db.connect().await?);
     recorder.wait_for_calls(1).await;
-    until(async || Ok(outbox.stats().held == 3)).await?;
+    until(async || Ok(outbox.stats().in_memory == 3)).await?;
     assert_eq!(operator.cancel(&seqs[..2]).await?, seqs[..2]);
     // The node has noticed: the second event is not in memory any more.
-    until(async || Ok(outbox.stats().held == 2)).await?;
+    until(async || Ok(outbox.stats().in_memory == 2)).await?;
     gate.close();
     drained(db, &outbox).await?;
     let called: Vec<i64> = recorder.calls().iter().map(|call| call.seq).collect();
@@ -185,7 +185,7 @@ pub(super) async fn an_event_that_waits_for_a_rate_in_order_can_be_cancelled<H: 
     let operator = db.connect().await?;
     until(async || Ok(outbox.limits().iter().all(|limit| limit.is_reached))).await?;
     assert_eq!(operator.cancel(&seqs[1..]).await?, seqs[1..]);
-    until(async || Ok(outbox.stats().held == 0)).await?;
+    until(async || Ok(outbox.stats().in_memory == 0)).await?;
     outbox.shutdown().await;
     assert_eq!(recorder.calls().len(), 1);
     operator.close().await;

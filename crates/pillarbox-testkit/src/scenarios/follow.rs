@@ -14,12 +14,12 @@ use pillarbox_engine::follow::{DeliveredAs, EventEnd, WaitError};
 use pillarbox_engine::handlers::{on_batch, on_type};
 use pillarbox_engine::maintain::PendingChange;
 use pillarbox_engine::run::{Config, Outbox, OutboxBuilder};
-use tokio::sync::Semaphore;
 
+use super::control::held_back;
 use super::setting::{until, write};
 use crate::events::{event, events, record};
 use crate::run::{Db, Outcome};
-use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
+use crate::{Fault, FaultyStore, Harness, Operation};
 
 const MOMENT: Duration = Duration::from_millis(50);
 
@@ -37,17 +37,6 @@ fn node<H: Harness>(db: &Db<H>, mode: Mode) -> OutboxBuilder {
     (config.claim.min_interval, config.claim.max_interval) = (Duration::from_millis(5), Duration::from_millis(20));
     config.retry.policy = Arc::new(ExponentialBackoff::constant(MOMENT, MOMENT));
     Outbox::builder(mode).store(db.store()).config(config)
-}
-
-/// A handler that ends when a permit is added, and those permits.
-fn held_back() -> (Recorder, Arc<Semaphore>) {
-    let gate = Arc::new(Semaphore::new(0));
-    let opens = Arc::clone(&gate);
-    let recorder = Recorder::around(move |_: Delivery| {
-        let opens = Arc::clone(&opens);
-        async move { opens.acquire().await.map(|permit| permit.forget()).map_err(|closed| closed.to_string()) }
-    });
-    (recorder, gate)
 }
 
 fn ids(events: &[Envelope]) -> Vec<EventId> {

@@ -139,7 +139,7 @@ pub(super) async fn shutdown_finishes_what_is_queued_and_frees_the_table<H: Harn
     let queued = events(50)?;
     outbox.notify_committed(write(db, &outbox, &queued).await?);
     recorder.wait_for_calls(2).await;
-    until(async || Ok(outbox.stats().held >= queued.len())).await?;
+    until(async || Ok(outbox.stats().in_memory >= queued.len())).await?;
     let (shutdown, again) = (outbox.shutdown(), outbox.shutdown());
     let open = async {
         // It is under way when the handlers begin to end.

@@ -100,12 +100,12 @@ pub(super) async fn a_pause_reaches_what_waits_in_memory<H: Harness>(db: &Db<H>,
     }
     let (outbox, operator) = (builder.start().await?, db.connect().await?);
     recorder.wait_for_calls(1).await;
-    until(async || Ok(outbox.stats().held == 5)).await?;
+    until(async || Ok(outbox.stats().in_memory == 5)).await?;
     pause_type(&*operator).await?;
     // All that waited is left to the table; in the order of the table it is read again, and waits in its place.
     let noticed = if mode == Mode::Ordered { 5 } else { 1 };
     let paused = outbox.pauses();
-    until(async || Ok(outbox.stats().held == noticed && !paused.list().await?.is_empty())).await?;
+    until(async || Ok(outbox.stats().in_memory == noticed && !paused.list().await?.is_empty())).await?;
     sleep(NOTICED).await;
     gate.add_permits(100);
     until(async || Ok(db.store().counts().await?.done == 1)).await?;
@@ -144,7 +144,7 @@ pub(super) async fn an_idle_node_notices_before_its_next_call<H: Harness>(db: &D
     let outbox = node(mode, db.store(), &recorder).start().await?;
     write_guarded(db, &outbox, &events(1)?).await?;
     settled(&*db.store()).await?;
-    until(async || Ok(outbox.stats().held == 0)).await?;
+    until(async || Ok(outbox.stats().in_memory == 0)).await?;
     pause_type(&*db.connect().await?).await?;
     sleep(NOTICED).await;
     write_guarded(db, &outbox, &[paused(None)?]).await?;
@@ -209,7 +209,7 @@ pub(super) async fn all_wait_behind_a_paused_event_in_order<H: Harness>(db: &Db<
     pause_type(&*db.store()).await?;
     let seqs = db.write(vec![event()?, paused(None)?, event()?, event()?]).await?;
     let outbox = node(Mode::Ordered, db.store(), &recorder).start().await?;
-    until(async || Ok(db.store().counts().await?.done == 1 && outbox.stats().held == 3)).await?;
+    until(async || Ok(db.store().counts().await?.done == 1 && outbox.stats().in_memory == 3)).await?;
     // One that waits in its place is over when it is cancelled, and those behind it go on.
     let more = db.write(vec![paused(None)?, event()?]).await?;
     assert_eq!(db.store().cancel(&seqs[1..2]).await?, seqs[1..2]);

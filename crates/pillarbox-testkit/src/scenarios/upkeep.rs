@@ -77,6 +77,11 @@ pub(super) async fn a_running_node_purges_what_is_over<H: Harness>(db: &Db<H>) -
     assert_eq!((counts.pending(), counts.done), (0, 0));
     assert_eq!((counts.dead, outbox.stats().purged), (10, 10), "DEAD events are kept by default");
     outbox.shutdown().await;
+    let outbox = eager(db.store(), &recorder)?.purge_done_after(None).purge_dead_after(Duration::ZERO);
+    let outbox = outbox.purge_interval(Duration::from_secs(1), 3).start().await?;
+    until(async || Ok(outbox.stats().purged >= 10)).await?;
+    assert_eq!(db.store().counts().await?.dead, 0);
+    outbox.shutdown().await;
     Ok(())
 }
 

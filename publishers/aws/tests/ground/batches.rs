@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::support::{Service, arn, options};
 use pillarbox_aws::{SnsPublisher, SqsPublisher};
 use pillarbox_core::publisher::PublishErrorKind::{self, Misconfigured, Permanent, Temporary, Unavailable};
-use pillarbox_core::publisher::{Message, Publisher, Receipt, Scope};
+use pillarbox_core::publisher::{FailureScope, Message, Publisher, Receipt};
 use pillarbox_testkit::publishers::{Link as _, Load, Proxy, load_through, message, messages};
 use tokio::time::sleep;
 
@@ -84,7 +84,7 @@ async fn a_queue_that_is_throttled_is_in_trouble_alone() {
     let entry = publisher.publish(vec![with(&queue, "x-fail", "RequestThrottled!")]).await;
     for receipt in [&whole[0], &entry[0]] {
         let error = receipt.as_ref().expect_err("throttled");
-        assert_eq!((error.kind(), error.scope()), (Unavailable, Scope::Target), "{error}");
+        assert_eq!((error.kind(), error.scope()), (Unavailable, FailureScope::Target), "{error}");
     }
 }
 

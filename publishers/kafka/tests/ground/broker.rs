@@ -9,7 +9,7 @@ use crate::support::{Cluster, NarrowWay, PARTITIONS, Way, read_partitions};
 use futures_util::future::join_all;
 use pillarbox_core::examine::{Checked, Judgement};
 use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Permanent, Unavailable};
-use pillarbox_core::publisher::{Message, Publisher as _, Receipt, Scope};
+use pillarbox_core::publisher::{FailureScope, Message, Publisher as _, Receipt};
 use pillarbox_kafka::{KafkaOptions, KafkaPublisher};
 use pillarbox_testkit::publishers::{Link as _, Load, load_through, message, messages};
 use rdkafka::ClientConfig;
@@ -153,14 +153,14 @@ async fn a_topic_that_takes_nothing_concerns_no_other_that_does() {
     }
     let publisher = || publisher(cluster.url(), |options| options.timeout = Duration::from_secs(3));
     let state = |receipt: &Receipt| receipt.as_ref().err().map(|error| (error.kind(), error.scope()));
-    let of_topic = Some((Unavailable, Scope::Target));
+    let of_topic = Some((Unavailable, FailureScope::Target));
     let receipts = publisher().publish(vec![message(&ill), message(&well)]).await;
     assert_eq!(receipts.iter().map(state).collect::<Vec<_>>(), [of_topic, None]);
     let several = publisher();
     let calls = [&ill, &well].map(|topic| several.publish(vec![message(topic)]));
     assert_eq!(join_all(calls).await.concat().iter().map(state).collect::<Vec<_>>(), [of_topic, None]);
     let receipts = publisher().publish(vec![message(&ill)]).await;
-    let of_broker = Some((Unavailable, Scope::Broker));
+    let of_broker = Some((Unavailable, FailureScope::Broker));
     assert_eq!(receipts.iter().map(state).collect::<Vec<_>>(), [of_broker], "nothing shows that the broker is well");
     assert_eq!(cluster.arrived(&well, 2).await.expect("reads").len(), 2);
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::publisher::{Message, PublishErrorKind, Publisher as _, Receipt, Scope};
+use pillarbox_core::publisher::{FailureScope, Message, PublishErrorKind, Publisher as _, Receipt};
 use pillarbox_mqtt::{MqttOptions, MqttPublisher};
 use pillarbox_testkit::publishers::messages;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufStream};
@@ -173,7 +173,7 @@ async fn the_reason_for_which_the_broker_ends_the_connection_is_that_of_its_mess
         let receipts = publisher.publish(with_poison_at(20, &[11])).await;
         assert_eq!(kinds(&receipts), but(20, &[11], kind), "{reason:#x}: {:?}", receipts[11]);
         let error = receipts[11].as_ref().expect_err("not taken");
-        assert_eq!(error.scope() == Scope::Target, kind == Misconfigured, "{reason:#x}: {error}");
+        assert_eq!(error.scope() == FailureScope::Target, kind == Misconfigured, "{reason:#x}: {error}");
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::publisher::{PublishErrorKind, Publisher as _, Scope};
+use pillarbox_core::publisher::{FailureScope, PublishErrorKind, Publisher as _};
 use pillarbox_redis::{RedisOptions, RedisPublisher};
 use pillarbox_testkit::publishers::{Server, message, messages};
 use redis::AsyncCommands as _;
@@ -74,7 +74,7 @@ async fn a_stream_without_further_ids_waits_alone() -> Result<(), BoxError> {
     redis::cmd("XADD").arg(&["full", &last, "a", "b"]).exec_async(&mut client).await?;
     let receipts = publisher.publish(vec![message("orders"), message("full"), message("orders")]).await;
     assert_eq!(kinds(&receipts), [None, Some(Misconfigured), None]);
-    assert_eq!(receipts[1].as_ref().map_err(|error| error.scope()), Err(Scope::Target));
+    assert_eq!(receipts[1].as_ref().map_err(|error| error.scope()), Err(FailureScope::Target));
     Ok(())
 }
 
@@ -85,7 +85,7 @@ async fn a_server_without_the_command_is_misconfigured() -> Result<(), BoxError>
     let receipts = publisher.publish(messages("orders", 2)).await;
     assert_eq!(kinds(&receipts), [Some(Misconfigured); 2], "{receipts:?}");
     let error = publisher.check(&["orders".to_owned()]).await.expect_err("it cannot be appended to");
-    assert!(error.kind() == Misconfigured && error.scope() == Scope::Broker, "{error}");
+    assert!(error.kind() == Misconfigured && error.scope() == FailureScope::Broker, "{error}");
     Ok(())
 }
 

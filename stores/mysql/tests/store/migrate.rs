@@ -7,7 +7,7 @@ use futures_util::future::{join, try_join_all};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::{Payload, Stamp};
 use pillarbox_core::ownership::{Epochs, Fence, Mode, NodeId, NodeName, Partitions, Share};
-use pillarbox_core::store::{Fetch, FetchedRow, Heads, Scope, Store as _, TableName, Upkeep as _};
+use pillarbox_core::store::{Fetch, FetchScope, FetchedRow, Heads, Store as _, TableName, Upkeep as _};
 use tokio::time::Instant;
 
 /// Many processes start at once on an empty database; stores share nothing, as processes do.
@@ -115,7 +115,7 @@ async fn a_table_of_the_first_release_learns_which_rows_are_heads() {
             (Heads::Retry, "aceghi"),
             (Heads::RetryAndDead, "acghi"),
         ] {
-            let scope = Scope { partitions: 0..=127, heads, without: Vec::new(), only: Vec::new(), node: None };
+            let scope = FetchScope { partitions: 0..=127, heads, without: Vec::new(), only: Vec::new(), node: None };
             let fetched = store.fetch(&Fetch { scope: Some(scope), ..fetch(100) }).await.expect("fetches");
             let ids: String = fetched.rows.iter().map(event_id).collect();
             assert_eq!(ids, expected, "{heads:?}");

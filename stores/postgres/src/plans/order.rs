@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pillarbox_core::ownership::{Epochs, Fence, Mode, NodeId};
-use pillarbox_core::store::{Heads, OrderKey, Scope, Store as _};
+use pillarbox_core::store::{FetchScope, Heads, OrderKey, Store as _};
 use tokio_postgres::types::Type;
 
 use super::{Plan, Setting, execute, number, with_table};
@@ -75,7 +75,7 @@ async fn fetches(store: &PostgresStore, heads: i64) {
         ] {
             // With keys to read come those to leave out, if there are none.
             let lists = 1 + usize::from(!without.is_empty()) + 2 * usize::from(!only.is_empty());
-            let scope = Scope { partitions: 0..=127, heads, without, only, node: None };
+            let scope = FetchScope { partitions: 0..=127, heads, without, only, node: None };
             let bounds = Bounds::of(&scope);
             let mut params: Vec<Param<'_>> = vec![
                 (&above, Type::INT8),

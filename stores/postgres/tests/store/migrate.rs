@@ -8,7 +8,7 @@ use futures_util::future::{join, try_join_all};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::Stamp;
 use pillarbox_core::ownership::{Mode, NodeId, NodeName};
-use pillarbox_core::store::{Fetch, Heads, Scope, Store as _, TableName, Upkeep as _};
+use pillarbox_core::store::{Fetch, FetchScope, Heads, Store as _, TableName, Upkeep as _};
 use pillarbox_postgres::{PostgresOptions, PostgresStore};
 use tokio::time::{Instant, sleep};
 
@@ -160,7 +160,7 @@ async fn a_table_of_version_2_is_upgraded_with_its_rows() {
         assert_eq!(db.text(&aside).await.as_deref(), Some("1/,2/2,3/3,0/"));
         // Of the NEW rows this one alone comes before all heads of its key; row 8, the next, is behind row 3, which is DEAD.
         let scope =
-            Scope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: vec![], node: None };
+            FetchScope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: vec![], node: None };
         let fetched = store.fetch(&Fetch { scope: Some(scope), ..fetch(100) }).await.expect("fetches");
         assert_eq!(support::seqs(&fetched.rows), [4]);
         assert_eq!(store.counts().await.expect("counts").pending(), 20);

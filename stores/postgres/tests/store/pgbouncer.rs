@@ -13,7 +13,9 @@ use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, Mode, Partitions, Renewal, Share};
 use pillarbox_core::row::Expected;
-use pillarbox_core::store::{BegunAttempt, Fetch, FetchedRow, Heads, Purge, Purgeable, Scope, Store as _, Upkeep as _};
+use pillarbox_core::store::{
+    BegunAttempt, Fetch, FetchScope, FetchedRow, Heads, Purge, Purgeable, Store as _, Upkeep as _,
+};
 use pillarbox_core::write::{Begin, Finish, insert};
 use pillarbox_postgres::{PostgresOptions, PostgresStore};
 use pillarbox_testkit::{drop_after, rows_at};
@@ -175,7 +177,7 @@ async fn a_whole_life_in_transaction_mode() {
         let shared = store.share(&node, &Epochs::none()).await.expect("shares");
         assert!(matches!(shared, Share::Member(holding) if holding.owned == Partitions::ALL));
         let scope =
-            Scope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: vec![], node: None };
+            FetchScope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: vec![], node: None };
         let found = store.fetch(&Fetch { scope: Some(scope), ..fetch(100) }).await.expect("fetches");
         assert_eq!(seqs(&found.rows), written[10..]);
         store.assign_partitions(&[(row(written[10]).await, 7)]).await.expect("stamps");
@@ -263,7 +265,7 @@ async fn a_server_that_has_crashed_between_two_calls_is_noticed() {
     let store = options.connect().await.expect("connects");
     store.migrate().await.expect("migrates");
     let node = support::claimer(&store, "claimer").await;
-    let scope = Scope { partitions: 0..=255, heads: Heads::None, without: vec![], only: vec![], node: None };
+    let scope = FetchScope { partitions: 0..=255, heads: Heads::None, without: vec![], only: vec![], node: None };
     let scoped = Fetch { scope: Some(scope), ..fetch(10) };
     for way in ["fetch", "fetch of partitions", "claim"] {
         let ask = async || {

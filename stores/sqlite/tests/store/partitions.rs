@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::ownership::{Epochs, Fence, Holding, Mode, NodeId, Partitions, Share};
 use pillarbox_core::row::{Change, Expected, Verdict};
-use pillarbox_core::store::{Fetch, FetchedRow, Heads, OrderKey, Scope, Store as _};
+use pillarbox_core::store::{Fetch, FetchScope, FetchedRow, Heads, OrderKey, Store as _};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
 use pillarbox_testkit::rows_at;
 use sqlx::{AssertSqlSafe, raw_sql};
@@ -31,7 +31,7 @@ async fn insert(store: &SqliteStore, values: &str) {
     raw_sql(AssertSqlSafe(sql)).execute(store.writer()).await.expect("inserts");
 }
 
-async fn fetched(store: &SqliteStore, scope: Option<Scope>) -> Vec<FetchedRow> {
+async fn fetched(store: &SqliteStore, scope: Option<FetchScope>) -> Vec<FetchedRow> {
     let fetch = Fetch { scope, ..Fetch::new(100) };
     store.fetch(&fetch).await.expect("fetches").rows
 }
@@ -68,10 +68,10 @@ async fn keys_that_json_cannot_hold_are_told_apart() {
     let key = |handler: Option<&str>, key: &str| OrderKey { handler: handler.map(Into::into), key: key.into() };
     let seqs = async |scope| fetched(&store, Some(scope)).await.iter().map(FetchedRow::seq).collect::<Vec<_>>();
     let without = vec![key(None, "k\u{0}1"), key(Some("h"), "\""), key(None, "")];
-    assert_eq!(seqs(Scope { without, ..scope(Heads::Retry) }).await, [2, 3, 4, 6, 7]);
+    assert_eq!(seqs(FetchScope { without, ..scope(Heads::Retry) }).await, [2, 3, 4, 6, 7]);
     for (only, seq) in [(key(None, "k\u{0}2"), 2), (key(None, "k"), 3), (key(Some("h"), "\""), 5), (key(None, "\""), 6)]
     {
-        assert_eq!(seqs(Scope { only: vec![only], ..scope(Heads::Retry) }).await, [seq]);
+        assert_eq!(seqs(FetchScope { only: vec![only], ..scope(Heads::Retry) }).await, [seq]);
     }
 }
 

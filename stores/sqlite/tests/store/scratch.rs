@@ -4,7 +4,7 @@ use std::time::Duration;
 use pillarbox_core::event::{Envelope, Stamp};
 use pillarbox_core::ownership::{Mode, NodeId};
 use pillarbox_core::row::Verdict;
-use pillarbox_core::store::{Fetch, FetchedRow, Heads, Row, Scope, Store};
+use pillarbox_core::store::{Fetch, FetchScope, FetchedRow, Heads, Row, Store};
 use pillarbox_core::write::{Finish, insert};
 use pillarbox_sqlite::SqliteStore;
 use pillarbox_sqlx::begin_immediate;
@@ -81,8 +81,8 @@ pub(crate) async fn pending(store: &SqliteStore) -> Vec<Row> {
 }
 
 /// Every partition, with these heads.
-pub(crate) fn scope(heads: Heads) -> Scope {
-    Scope { partitions: 0..=255, heads, without: Vec::new(), only: Vec::new(), node: None }
+pub(crate) fn scope(heads: Heads) -> FetchScope {
+    FetchScope { partitions: 0..=255, heads, without: Vec::new(), only: Vec::new(), node: None }
 }
 
 pub(crate) async fn done(store: &SqliteStore, seqs: &[i64]) -> Vec<Verdict> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::event::partition_of;
 use pillarbox_core::plants;
-use pillarbox_core::store::{Fetch, Fetched, FetchedRow, Heads, Row, Scope};
+use pillarbox_core::store::{Fetch, FetchScope, Fetched, FetchedRow, Heads, Row};
 use tokio::time::Instant;
 
 use super::{Job, MIN_CONCLUSIVE_ROWS, OrderedPoller};
@@ -280,7 +280,7 @@ impl OrderedPoller {
         }
         exclude.sort_unstable();
         let node = Some(self.cursor.tenure.node.clone());
-        let scope = Scope { partitions: partitions.clone(), heads, without, only, node };
+        let scope = FetchScope { partitions: partitions.clone(), heads, without, only, node };
         let Limits { rows: limit, bytes: max_bytes } = size;
         let without_types = self.state.paused.clone();
         let without_handlers = self.state.left_out.handlers.clone();

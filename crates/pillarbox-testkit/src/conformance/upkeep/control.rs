@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pillarbox_core::ownership::Fence;
 use pillarbox_core::row::{Change, Expected, Verdict};
-use pillarbox_core::store::{CANCELLED, Counts, Fetch, Heads, Purge, Purgeable, Scope};
+use pillarbox_core::store::{CANCELLED, Counts, Fetch, FetchScope, Heads, Purge, Purgeable};
 
 use super::replay::one_in_each_state;
 use crate::Harness;
@@ -149,7 +149,7 @@ pub(in crate::conformance) async fn cancel_lets_later_events_of_its_key_go_on<H:
     let seqs = db.write(keyed_each(&["a", "a"])?).await?;
     let retry = Change::Retry { attempts: 1, delay: HOUR, error: None };
     settle_all(&*store, &node, &seqs[..1], &retry).await?;
-    let fetch = within(Scope { heads: Heads::RetryAndDead, ..everything() });
+    let fetch = within(FetchScope { heads: Heads::RetryAndDead, ..everything() });
     let before = store.fetch(&fetch).await?;
     assert!(seqs_of(&before).is_empty());
     assert_eq!(store.cancel(&seqs[..1]).await?, seqs[..1]);
