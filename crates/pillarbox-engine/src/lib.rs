@@ -15,7 +15,7 @@
 //! | `queue` | what is in memory, and the register that lets each row in once |
 //! | [`handlers`] | registering handlers, and finding that of an event |
 //! | [`observe`] | counters, metrics, health, and a log that does not grow with the events |
-//! | `poll_schedule`, `type_pause`, `operator_pauses`, `backoff` | when to poll the table, what to leave in it, how long to wait after a failure |
+//! | `poll_schedule`, `type_pause`, `operator_pauses`, `backoff`, `standing_clock` | when to poll the table, what to leave in it, how long to wait after a failure, which time to believe |
 //! | `config` | settings |
 
 use pillarbox_core::plants;

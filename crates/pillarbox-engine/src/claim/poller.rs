@@ -16,8 +16,7 @@ use super::sweep::{Found, Sweep};
 use super::{MAX_WAIT_FOR_ROOM, ReadCursor, SLOW_FETCH, promote_due};
 use crate::observe::Counters;
 use crate::operator_pauses::LeftOut;
-use crate::queue::{Class, FetchGuard, InFlight, Limits, Pushed, ReadyQueue};
-use crate::tenure::Suspects;
+use crate::queue::{Class, FetchGuard, InFlight, Limits, Pushed, ReadyQueue, Suspects};
 
 /// The longest time that a claim under way is waited for at the end.
 const LAST_CLAIM_TIMEOUT: Duration = Duration::from_secs(1);

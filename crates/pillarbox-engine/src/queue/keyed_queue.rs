@@ -18,7 +18,7 @@ use super::turn_queue::Turn;
 use super::{Class, Item, Limits, MAX_PASSED_OVER, Shares};
 use crate::config::FailingKey;
 use crate::operator_pauses::OperatorPauses;
-use crate::tenure::Suspects;
+use crate::queue::Suspects;
 use pillarbox_core::handle::{DeliveringNode, Path};
 use pillarbox_core::ownership::{Partitions, PriorAttempt};
 use pillarbox_core::plants;

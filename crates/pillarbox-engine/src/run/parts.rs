@@ -18,9 +18,9 @@ use crate::dispatch::{Completion, CrashTracker, Positions, Unknown, Worker};
 use crate::maintain::{Purger, ReadPointKeeper, Task};
 use crate::observe::Telemetry;
 use crate::ownership::{Reaper, Rebalancer};
-use crate::queue::{Classes, InFlight, KeyedQueue, Limits, ReadyQueue, Shares, WorkQueue};
+use crate::queue::{Classes, InFlight, KeyedQueue, Limits, ReadyQueue, Shares, Suspects, WorkQueue};
 use crate::settle::{Complaints, Settler};
-use crate::tenure::{Suspects, Tenure};
+use crate::tenure::Tenure;
 
 /// The signals that end the tasks of a term, in the order of its end.
 #[derive(Debug, Clone, Default)]

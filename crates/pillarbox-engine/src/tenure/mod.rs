@@ -1,14 +1,12 @@
 //! The right by which a node delivers, from becoming an owner to ceasing to be one.
 
 mod standing;
-mod suspects;
 
 use std::sync::Arc;
 
 use pillarbox_core::ownership::{Fence, Mode, NodeId, PriorAttempt};
 
 pub(crate) use standing::Standing;
-pub(crate) use suspects::Suspects;
 
 /// By what right a node delivers, from becoming an owner to ceasing to be one.
 #[derive(Debug, Clone)]

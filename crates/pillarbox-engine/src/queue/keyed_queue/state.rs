@@ -15,8 +15,7 @@ use super::Source;
 use super::backlogged::Backlogged;
 use crate::operator_pauses::OperatorPauses;
 use crate::queue::turn_queue::{Turn, TurnQueue};
-use crate::queue::{Charge, Class, Item, Shares};
-use crate::tenure::Suspects;
+use crate::queue::{Charge, Class, Item, Shares, Suspects};
 
 /// Seeded anew in each process, so that nobody can choose keys that wait for each other.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::default);
