@@ -38,7 +38,6 @@ mod headers;
 mod sign;
 
 mod answer;
-mod cuts;
 mod error;
 mod permits;
 mod publish;
@@ -60,7 +59,6 @@ use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo,
 use reqwest::Client;
 use reqwest::header::HeaderValue;
 
-use cuts::Cuts;
 use sign::{Signing, SigningKeys};
 use silence::Silences;
 use target::Targets;
@@ -82,7 +80,6 @@ pub struct WebhookPublisher {
     concurrency: usize,
     timeout: Duration,
     silences: Silences,
-    cuts: Cuts,
     closed: AtomicBool,
 }
 
@@ -118,7 +115,6 @@ impl WebhookPublisher {
             concurrency: options.concurrency,
             timeout: options.timeout,
             silences: Silences::default(),
-            cuts: Cuts::default(),
             closed: AtomicBool::new(false),
         })
     }

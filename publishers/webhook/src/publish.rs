@@ -93,14 +93,12 @@ impl WebhookPublisher {
             let error = PublishError::unavailable(format!("{place}: no time was left to send this message"));
             return Err(error.limited_to(FailureScope::Message));
         }
-        let id = message.id.clone();
         let request = self.message_request(url.clone(), message)?;
         let is_signed = request.headers().contains_key(SIGNATURE);
         match timeout_at(call.deadline, self.client.execute(request)).await {
             Ok(Ok(response)) => {
                 permits.answered();
                 self.silences.end(&host);
-                self.cuts.answered(&host);
                 call.answered(host);
                 let answer = Answer::read(response, &url, call.deadline, self.clock.now(), &self.secrets).await;
                 let receipt = answer.receipt(&place, is_signed).map_err(of_target);
@@ -111,11 +109,6 @@ impl WebhookPublisher {
             }
             Ok(Err(error)) => {
                 let (failure, problem) = Failure::of(error);
-                if failure == Failure::CutOff && self.cuts.again(&host, &id) {
-                    return Err(of_target(PublishError::temporary(format!(
-                        "{place} has twice ended the connection without an answer to this message, and answered others in between: {problem}"
-                    ))));
-                }
                 let scope =
                     if failure.is_of_the_host() { self.targets.scope_of_server() } else { FailureScope::Target };
                 let error = failure.into_error(&place, &problem).limited_to(scope);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::support::{Endpoint, Raw, message, options, publisher, raw};
-use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Temporary, Unavailable};
+use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Unavailable};
 use pillarbox_core::publisher::{FailureScope, Message, Publisher as _, Receipt};
 use pillarbox_testkit::publishers::{Link as _, Load, Proxy, load_through};
 use pillarbox_webhook::{WebhookOptions, WebhookPublisher};
@@ -53,29 +53,6 @@ async fn a_connection_that_is_reset_is_unavailable_and_tried_once_for_each_messa
     let receipts = publisher().publish(many(&format!("http://{address}/x"), 20)).await;
     assert!(receipts.into_iter().all(|receipt| receipt.is_err_and(|error| error.kind() == Unavailable)));
     assert_eq!(count.load(Ordering::SeqCst), 20);
-}
-
-/// A filter before the endpoint resets the connection over what one message holds.
-#[tokio::test]
-async fn a_message_over_which_connections_are_reset_counts_attempts_once_others_are_answered() {
-    let Raw { address, .. } = &raw(|mut stream: TcpStream| async move {
-        let mut request = [0; 2048];
-        let read = stream.read(&mut request).await.unwrap_or(0);
-        if !String::from_utf8_lossy(&request[..read]).contains("event-7") {
-            let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").await;
-        }
-    })
-    .await;
-    let (target, publisher) = (format!("http://{address}/x"), publisher());
-    let mut kinds = Vec::new();
-    for ids in [&[7][..], &[7], &[1, 2], &[7], &[7], &[3, 7]] {
-        let messages = ids.iter().map(|id| message(&*target, *id)).collect();
-        let receipts = publisher.publish(messages).await;
-        kinds.extend(receipts.into_iter().map(|receipt| receipt.err().map(|error| error.kind())));
-    }
-    let [unavailable, temporary] = [Some(Unavailable), Some(Temporary)];
-    assert_eq!(kinds[..6], [unavailable, unavailable, None, None, temporary, unavailable]);
-    assert_eq!(kinds[6], None);
 }
 
 #[tokio::test]
