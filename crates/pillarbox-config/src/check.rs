@@ -19,7 +19,7 @@ impl Settings {
     /// Checks every setting, and that none was given or changed that the mode or the database would ignore.
     ///
     /// # Errors
-    /// Those that are wrong, where each was given, and what to do about it.
+    /// All settings that are wrong, each with the place where it was given and a remedy.
     pub fn check(&self) -> Result<(), Error> {
         self.config().map(drop)
     }

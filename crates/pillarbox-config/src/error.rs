@@ -132,8 +132,8 @@ impl Error {
     }
 }
 
-/// The mistakes, a line each, with a last one that counts those beyond the bound.
-fn lines(wrong: &[Error]) -> Vec<String> {
+/// The mistakes, a line each, with a last one that counts those beyond [`SHOWN`](Error::SHOWN).
+pub fn lines<E: fmt::Display>(wrong: &[E]) -> Vec<String> {
     let mut lines: Vec<String> = wrong.iter().take(Error::SHOWN).map(ToString::to_string).collect();
     let more = wrong.len().saturating_sub(Error::SHOWN);
     if more > 0 {

@@ -50,6 +50,8 @@ mod value;
 
 pub use error::Error;
 #[doc(hidden)]
+pub use error::lines;
+#[doc(hidden)]
 pub use foreign::meant_by;
 pub use load::Loader;
 pub use origin::Origin;

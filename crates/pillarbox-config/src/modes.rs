@@ -23,7 +23,7 @@ pub(crate) fn why_ignored(settings: &Settings, key: &str) -> Option<String> {
     by_policy(settings, handler, setting).or_else(|| by_failing_head(settings, setting))
 }
 
-/// What to do about a setting that means nothing in a mode.
+/// The remedy for a setting that means nothing in a mode.
 pub(crate) fn remedy(key: &str, mode: Mode) -> Cow<'static, str> {
     match run::why_ignored(key, mode) {
         Some((_, instead)) => format!("remove it, {instead}").into(),

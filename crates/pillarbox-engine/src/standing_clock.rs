@@ -5,12 +5,12 @@ use std::time::Duration;
 use pillarbox_core::clock::Timestamp;
 use tokio::time::Instant;
 
-/// What is deleted or given up by its age is so for good, and to a clock that is ahead all is old: one that is set wrong for a minute, or
-/// that of a database which takes over. So a time that runs further ahead than this process has counted is believed once it has
-/// stood. After a host was suspended it looks the same, and waits as long.
+/// The guard of decisions by age that cannot be undone, such as a purge. To a clock that is ahead everything is old, be it one that is set wrong
+/// for a minute or that of a database which takes over. So a time that runs further ahead than this process has counted is believed
+/// only once it has stood. After a host was suspended it looks the same, and waits as long.
 #[derive(Debug)]
 pub(crate) struct StandingClock {
-    /// How far the clock may run ahead between two looks.
+    /// The time by which the clock may run ahead between two looks.
     tolerance: Duration,
     /// The time for which one that has run further ahead has to stand.
     must_stand: Duration,

@@ -26,7 +26,7 @@ pub(crate) fn explain(error: &ConnectionError, about: &str) -> PublishError {
     if is_misconfigured(error) { PublishError::misconfigured(text) } else { PublishError::unavailable(text) }
 }
 
-/// How a connection has ended.
+/// The end of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct End {
     /// The error of messages that had no answer, where none of them is to blame.
@@ -35,7 +35,7 @@ pub(crate) struct End {
     pub(crate) suspicion: Option<Suspicion>,
 }
 
-/// What the end of a connection says of a message that was alone on it.
+/// The suspicion against a message that was alone on a connection when that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Suspicion {
     /// The broker gives no reason that tells: it may have ended over the message or by chance.
@@ -71,7 +71,7 @@ impl Suspicion {
     }
 }
 
-/// How a connection has ended that this error has ended. `about` is the broker.
+/// The end of a connection by this error of the client. `about` is the broker.
 pub(crate) fn end(error: &ConnectionError, about: &str) -> End {
     End { error: explain(error, about), suspicion: suspicion(error) }
 }

@@ -9,7 +9,7 @@ use crate::error::End;
 /// them is not to be connected to once for each message.
 const MAX_ENDS_IN_A_ROW: usize = 6;
 
-/// What has become of messages that were sent.
+/// The outcome for messages that were sent.
 enum Outcome {
     Answered,
     /// The connection has ended before all were answered, and one of them may be the reason; those are left.

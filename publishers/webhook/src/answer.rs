@@ -20,7 +20,7 @@ const READ_TIME: Duration = Duration::from_secs(1);
 const SHOWN: usize = 200;
 /// The longest pause that an endpoint may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
-/// How far the clocks of this host and of an endpoint may differ. Receivers refuse signatures that are five minutes old or ahead.
+/// The time by which the clocks of this host and of an endpoint may differ. Receivers refuse signatures that are five minutes old or ahead.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(240);
 
 /// An answer, as far as it matters.
@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     pub(crate) pause: Option<Duration>,
     /// The place it redirects to, as it may be shown.
     pub(crate) location: Option<String>,
-    /// How far this host's clock is from that of the endpoint, if it is more than receivers of signatures bear.
+    /// The difference between the clocks of this host and of the endpoint, if it is more than receivers of signatures bear.
     pub(crate) clock_difference: Option<Duration>,
     /// Its beginning, in one line.
     pub(crate) beginning: String,

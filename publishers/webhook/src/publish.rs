@@ -64,8 +64,7 @@ impl WebhookPublisher {
         receipts
     }
 
-    /// Where several endpoints of a server are silent and none answers, it is the server that is in trouble, and not the one endpoint
-    /// after the other.
+    /// Gives the silence of endpoints to their server where several of it are silent and none answers.
     fn blame_silent_servers(&self, call: Call, receipts: &mut [Receipt]) {
         let known = call.known.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (server, silent) in known.silent.into_iter().filter(|(server, _)| !known.answered.contains(server)) {
@@ -155,7 +154,7 @@ struct Call {
     known: Mutex<Known>,
 }
 
-/// What a call has learnt about places that it sends to.
+/// The knowledge of a call about the places that it sends to.
 #[derive(Default)]
 struct Known {
     /// Hosts that cannot be connected to, and endpoints that asked for a pause: to try them again for each message of the call

@@ -18,7 +18,7 @@ use crate::args::DoctorArgs;
 use crate::failure::Failure;
 use crate::store;
 
-/// What to pass if nothing says what to examine.
+/// The options of which one says what to examine.
 const PURPOSES: &str = "one of them: a database, as in `pillarbox doctor --store postgres://app@db/shop`, or the file of a relay, as in \
                         `pillarbox doctor --config relay.toml`";
 

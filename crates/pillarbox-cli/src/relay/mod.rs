@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use crate::args::RelayArgs;
 use crate::failure::Failure;
 
-/// What to pass if nothing says what to deliver from.
+/// The options of which one says what to deliver from.
 const PURPOSES: &str = "one of them: a file for brokers, as in `pillarbox relay --config relay.toml`, or a database for lines of JSON on stdout, as in \
                         `pillarbox relay --store postgres://app@db/shop`";
 

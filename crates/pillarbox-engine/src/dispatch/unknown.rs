@@ -16,7 +16,7 @@ const DEPLOYMENT_GRACE: Duration = Duration::from_secs(3600);
 /// For how long an answer about the database's clock is good. Between two answers the process counts by itself. An answer is believed
 /// once the next one agrees with it.
 const MAX_CLOCK_AGE: Duration = Duration::from_secs(600);
-/// How far the database's clock may run ahead between two answers.
+/// The time by which the database's clock may run ahead between two answers.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 /// Event types that are told apart. Rows may name any number of them; those beyond count as one.
 const MAX_TYPES: usize = 256;

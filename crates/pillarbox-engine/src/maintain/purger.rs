@@ -16,8 +16,8 @@ use crate::standing_clock::StandingClock;
 /// for a process that is restarted often.
 const INITIAL_DELAY: Duration = Duration::from_secs(60);
 
-/// Where the database's clock has run ahead by more than this between two purges, nothing is purged until it has stood for as long: what
-/// leaves by a wrong time is gone for good.
+/// The time by which the database's clock may run ahead between two purges. If it has run ahead further, nothing is purged until it has
+/// stood for as long: rows that leave by a wrong time are gone for good.
 const MAX_JUMP: Duration = Duration::from_secs(24 * 3600);
 
 /// A step that takes longer is made smaller: large rows on a slow disk would take it beyond the limit of a call, again and again.

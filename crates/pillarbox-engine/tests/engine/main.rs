@@ -2,6 +2,7 @@
 //! whole process.
 
 mod batch_handlers;
+mod clock_jumps;
 mod contexts;
 mod event_limits;
 mod fairness;

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use pillarbox_config::meant_by;
+use pillarbox_config::{lines, meant_by};
 use serde::Deserialize;
 use serde_path_to_error::Segment;
 use toml::Spanned;
@@ -46,7 +46,7 @@ pub enum FileError {
 
 impl FileError {
     /// The number of mistakes that are shown at once.
-    pub const SHOWN: usize = 20;
+    pub const SHOWN: usize = pillarbox_config::Error::SHOWN;
 
     /// The mistakes as text, one for each, up to [`SHOWN`](Self::SHOWN), and a last one that counts those beyond it.
     #[must_use]
@@ -80,15 +80,6 @@ impl FileError {
             _ => 0,
         }
     }
-}
-
-fn lines(wrong: &[FileError]) -> Vec<String> {
-    let mut lines: Vec<String> = wrong.iter().take(FileError::SHOWN).map(ToString::to_string).collect();
-    let more = wrong.len().saturating_sub(FileError::SHOWN);
-    if more > 0 {
-        lines.push(format!("and {more} more"));
-    }
-    lines
 }
 
 /// Makes errors of places in a file.

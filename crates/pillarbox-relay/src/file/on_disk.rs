@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
 use super::FileError;
-use super::read::variables;
+use super::source::variables;
 
 /// The end of the variable that names the file with the URL of a source's database.
 const URL_FILE: &str = "STORE__URL_FILE";

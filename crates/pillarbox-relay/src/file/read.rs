@@ -1,122 +1,21 @@
+//! Reading a file, with all that is wrong in it.
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use percent_encoding::percent_decode_str;
-use pillarbox_config::{DatabaseUrl, InForce, Loader, Settings};
+use pillarbox_config::Loader;
 use pillarbox_console::Accounts;
-use pillarbox_core::clock::{Clock as _, SystemClock, Timestamp};
-use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::publisher::Publisher;
-use pillarbox_core::store::{Store, TableName, operation, refusal};
-use pillarbox_engine::run::StartError;
-use pillarbox_routes::{CheckError, Route, RouteError, Routes};
+use pillarbox_core::clock::{Clock as _, SystemClock};
+use pillarbox_routes::{RouteError, Routes};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Places, place_of};
 use super::given::Given;
-use super::on_disk::{digest, read_text};
+use super::on_disk::digest;
 use super::publisher::publisher;
-use super::{ConsoleError, FileError, PublisherSection, RouteSection, ServerSettings};
-
-/// A configuration file, read and checked as far as it can be without asking anybody.
-#[derive(Debug)]
-pub struct RelayFile {
-    pub(crate) path: PathBuf,
-    /// See [`digest`](super::on_disk::digest).
-    pub(crate) digest: String,
-    pub(crate) read_at: Timestamp,
-    pub(crate) server: ServerSettings,
-    /// The accounts of the console as its files had them when the file was read, if it has any.
-    pub(crate) accounts: Option<Accounts>,
-    /// What section `[relay]` says.
-    pub(super) given: Vec<Given>,
-    pub(crate) sources: Vec<Arc<Source>>,
-    pub(crate) publishers: Vec<PublisherSection>,
-    pub(crate) routes: Vec<RouteSection>,
-}
-
-/// A database to deliver from.
-#[derive(Debug)]
-pub(crate) struct Source {
-    pub(crate) name: String,
-    pub(crate) settings: Settings,
-    /// The URL of the database as it was when the file was read, if it could be.
-    url: Option<DatabaseUrl>,
-    /// What the files held that this URL names; `None` for one that could not be read.
-    certificates: Vec<Option<Vec<u8>>>,
-}
-
-/// The parameters of the URLs of databases that name files: certificates and keys, which are read once.
-const CERTIFICATES: [&str; 6] = ["ssl-ca", "ssl-cert", "ssl-key", "sslcert", "sslkey", "sslrootcert"];
-
-/// Reads the files that the URL of a database names.
-fn certificates(url: &DatabaseUrl) -> Vec<Option<Vec<u8>>> {
-    let (_, parameters) = url.as_str().split_once('?').unwrap_or_default();
-    let parameters = parameters.split('&').filter_map(|parameter| parameter.split_once('='));
-    let paths = parameters.filter(|(name, _)| CERTIFICATES.contains(name)).map(|(_, path)| path);
-    paths.map(|path| std::fs::read(&*percent_decode_str(path).decode_utf8().ok()?).ok()).collect()
-}
-
-/// What a URL says of the place of the tables: not who connects, nor how.
-fn place(url: &str) -> &str {
-    let (place, _) = url.split_once('?').unwrap_or((url, ""));
-    let place = place.split_once("://").map_or(place, |(_, place)| place);
-    place.rsplit_once('@').map_or(place, |(_, place)| place)
-}
-
-impl Source {
-    /// True if both say the same, what `store.url_file` and the certificates of the URL hold included. A certificate that cannot be read now, as
-    /// while it is written, is that of before.
-    pub(crate) fn is_same(&self, before: &Self) -> bool {
-        let mut certificates = self.certificates.iter().zip(&before.certificates);
-        let has_same_url = self.url == before.url && certificates.all(|(now, before)| now.is_none() || now == before);
-        self.name == before.name && has_same_url && self.settings.is_same(&before.settings)
-    }
-
-    /// True if both lead to the same tables, whoever connects and however.
-    pub(crate) fn has_same_tables(&self, other: &Self) -> bool {
-        let place = |source: &Self| source.url.as_ref().map(|url| place(url.as_str()).to_owned());
-        let (own, others) = (&self.settings.store, &other.settings.store);
-        place(self) == place(other) && own.table == others.table && own.table_prefix == others.table_prefix
-    }
-
-    /// The settings, for people.
-    pub(crate) fn settings_in_force(&self) -> impl Iterator<Item = pillarbox_console::Setting> {
-        self.settings.in_force().into_iter().map(|InForce { key, value, origin, .. }| pillarbox_console::Setting {
-            key,
-            value,
-            origin: origin.map(|origin| origin.to_string()),
-        })
-    }
-
-    /// The name of the event table.
-    pub(crate) fn table(&self) -> String {
-        let store = &self.settings.store;
-        let name = TableName::parse(&store.table)
-            .and_then(|name| name.prefixed(store.table_prefix.as_deref().unwrap_or_default()));
-        name.map_or_else(|_| store.table.clone(), |name| name.to_string())
-    }
-
-    /// Opens the database, which has to be there: SQLite would create a file of any name.
-    pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, pillarbox_config::Error> {
-        // Where it may not be looked for, opening it says so.
-        let is_missing = |file: &PathBuf| !self.settings.store.migrate && !file.try_exists().unwrap_or(true);
-        if let Some(file) = self.settings.sqlite_file()?.filter(is_missing) {
-            // It may still be made: the file need not be wrong.
-            let problem = format!(
-                "`{}` does not exist; check `store.url`, which is relative to where the relay was started, or create the \
-                 outbox with `{}`",
-                file.display(),
-                refusal::migrate(Some(&file.display().to_string()), &self.table())
-            );
-            let error = StoreError::new(StoreErrorKind::Unavailable, operation::CONNECT, problem);
-            return Err(StartError::Store(error).into());
-        }
-        self.settings.connect().await
-    }
-}
+use super::source::{certificates, variables};
+use super::{ConsoleError, FileError, RelayFile, RouteSection, ServerSettings, Source};
 
 /// Defaults that suit a relay better than those of a service, whose handlers answer one event at a time.
 const DEFAULTS: [(&str, &str); 6] = [
@@ -130,102 +29,8 @@ const DEFAULTS: [(&str, &str); 6] = [
     ("dispatch.handler_timeout", "never"),
 ];
 
-impl RelayFile {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// All that is wrong with it, each with its line.
-    pub fn read(path: &Path) -> Result<Self, FileError> {
-        let text = read_text(path)?;
-        Reader::new(Places { path, text: &text }).read()
-    }
-
-    /// The name of the publisher that a complaint is about.
-    pub(crate) fn publisher_of(&self, error: &CheckError) -> String {
-        let blamed = |route: &&RouteSection| error.routes.split(", ").any(|name| name.trim_matches('`') == route.name);
-        self.routes.iter().find(blamed).and_then(|route| route.publisher.clone()).unwrap_or_default()
-    }
-
-    /// Takes over the publishers of another file whose sections say the same, with their connections.
-    pub(crate) fn adopt(&mut self, other: &Self) {
-        for section in &mut self.publishers {
-            if let Some(same) = other.publishers.iter().find(|other| section.is_same(other)) {
-                section.publisher = Arc::clone(&same.publisher);
-            }
-        }
-    }
-
-    /// True if both have a route of this name for a source, which says the same and has the same publisher.
-    pub(crate) fn has_same_route(&self, other: &Self, source: &str, route: &str) -> bool {
-        let (Some(own), Some(others)) = (self.route(source, route), other.route(source, route)) else { return false };
-        own == others
-            && match (self.publisher(own), other.publisher(others)) {
-                (Some(own), Some(others)) => Arc::ptr_eq(own, others),
-                (own, others) => own.is_none() && others.is_none(),
-            }
-    }
-
-    /// The route of this name, if it is for a source.
-    fn route(&self, source: &str, route: &str) -> Option<&RouteSection> {
-        self.routes.iter().find(|section| section.name == route && section.is_for(source))
-    }
-
-    /// The publisher of a route, unless it drops what it takes.
-    fn publisher(&self, route: &RouteSection) -> Option<&Arc<dyn Publisher>> {
-        let name = route.publisher.as_ref()?;
-        self.publishers.iter().find(|section| section.name == *name).map(|section| &section.publisher)
-    }
-
-    /// The settings of section `[relay]`, such as the address at which health, status and metrics are served.
-    #[must_use]
-    pub fn server(&self) -> &ServerSettings {
-        &self.server
-    }
-
-    /// Those of these variables of the environment that look like settings and are of no source of the file: they change nothing. Settings of a
-    /// source are in variables such as `PILLARBOX_SHOP_CLAIM__BATCH`.
-    pub fn unclaimed_variables(&self, names: impl IntoIterator<Item = String>) -> Vec<String> {
-        let prefixes: Vec<String> = self.sources.iter().map(|source| variables(&source.name)).collect();
-        let is_unclaimed = |name: &String| {
-            let is_setting = name.strip_prefix("PILLARBOX_").is_some_and(|rest| rest.contains("__"));
-            is_setting && !prefixes.iter().any(|prefix| name.starts_with(prefix))
-        };
-        let mut unclaimed: Vec<String> = names.into_iter().filter(is_unclaimed).collect();
-        unclaimed.sort_unstable();
-        unclaimed
-    }
-
-    /// The routes that a source's events may take, in their order.
-    pub(crate) fn routes_of(&self, source: &str) -> Routes {
-        let reachable = self.reach(source).into_iter().filter(|reach| reach.hidden_by.is_empty());
-        reachable.fold(Routes::new().unrouted(self.server.unrouted), |routes, reach| routes.route(reach.route))
-    }
-
-    /// All routes that are for a source, in their order.
-    fn reach(&self, source: &str) -> Vec<Reach> {
-        let mut all: Vec<Reach> = Vec::new();
-        let mut earlier: Vec<Route> = Vec::new();
-        for (number, section) in self.routes.iter().enumerate().filter(|(_, route)| route.is_for(source)) {
-            let route = section.route(self.publisher(section).cloned());
-            let number_of = |place: usize| all.get(place).map(|reach| reach.number);
-            let hidden_by = route.hidden_by(&earlier).into_iter().filter_map(number_of).collect();
-            earlier.push(route.clone());
-            all.push(Reach { number, route, hidden_by });
-        }
-        all
-    }
-}
-
-/// A route, as far as it is for one source.
-struct Reach {
-    /// Among all routes of the file, from 0.
-    number: usize,
-    route: Route,
-    /// Those before it that leave nothing for it.
-    hidden_by: Vec<usize>,
-}
-
-struct Reader<'a> {
+/// The reader of a file, which goes on behind what is wrong.
+pub(super) struct Reader<'a> {
     places: Places<'a>,
     /// All that is wrong so far.
     wrong: Vec<FileError>,
@@ -258,11 +63,11 @@ impl RoutePlace {
 type Item<'i> = Spanned<DeValue<'i>>;
 
 impl<'a> Reader<'a> {
-    fn new(places: Places<'a>) -> Self {
+    pub(super) fn new(places: Places<'a>) -> Self {
         Self { places, wrong: Vec::new(), sources: Vec::new(), publishers: Vec::new(), has_nameless: false }
     }
 
-    fn read(mut self) -> Result<RelayFile, FileError> {
+    pub(super) fn read(mut self) -> Result<RelayFile, FileError> {
         let places = self.places;
         let root = DeTable::parse(places.text)
             .map_err(|error| places.wrong(error.span().map_or(0, |span| span.start), "", error.message()))?;
@@ -547,67 +352,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The prefix of the variables of a source.
-pub(super) fn variables(source: &str) -> String {
-    format!("PILLARBOX_{}_", source.replace('-', "_").to_ascii_uppercase())
-}
-
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
-}
-
-#[cfg(test)]
-#[allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
-mod tests {
-    use super::*;
-
-    /// A certificate that is renewed in its place leaves the text of the URL as it was.
-    #[test]
-    fn a_place_is_a_url_without_the_user_and_parameters() {
-        for (url, expected) in [
-            ("postgres://u:p%40@h:5433/d?sslmode=require&x=a@b", "h:5433/d"),
-            ("postgres://other@h:5433/d", "h:5433/d"),
-            ("mysql://h/d", "h/d"),
-            ("shop.db", "shop.db"),
-        ] {
-            assert_eq!(place(url), expected);
-        }
-    }
-
-    #[test]
-    fn a_certificate_that_cannot_be_read_makes_no_other_source() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (file, own) = (folder.path().join("relay.toml"), folder.path().join("own.pem"));
-        let url = format!("postgres://u@h/d?sslmode=verify-full&sslrootcert={}", own.display());
-        let text =
-            format!("[[source]]\nname = \"shop\"\nstore.url = \"{url}\"\n[[route]]\nname = \"all\"\ndrop = true\n");
-        std::fs::write(&file, text).expect("writes");
-        let source = |certificate: Option<&str>| {
-            let _ = std::fs::remove_file(&own);
-            certificate.inspect(|text| std::fs::write(&own, text).expect("writes"));
-            RelayFile::read(&file).expect("is right").sources.remove(0)
-        };
-        let before = source(Some("first"));
-        assert!(source(Some("first")).is_same(&before));
-        assert!(source(None).is_same(&before), "it is being written");
-        assert!(!source(Some("second")).is_same(&before));
-    }
-
-    #[test]
-    fn a_source_is_another_one_once_a_certificate_of_its_url_is() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (own, other) = (folder.path().join("a b.pem"), folder.path().join("other.pem"));
-        let encoded = own.display().to_string().replace(' ', "%20");
-        let url = DatabaseUrl::from(format!("postgres://u@h/d?sslmode=verify-full&sslrootcert={encoded}"));
-        assert_eq!(certificates(&url), [None]);
-        std::fs::write(&own, "first").expect("writes");
-        std::fs::write(&other, "other").expect("writes");
-        assert_eq!(certificates(&url), [Some(b"first".to_vec())]);
-        std::fs::write(&own, "second").expect("writes");
-        assert_eq!(certificates(&url), [Some(b"second".to_vec())]);
-        let url =
-            format!("mysql://u@h/d?ssl-mode=verify_identity&ssl-ca={}&ssl-cert=&socket={encoded}", other.display());
-        assert_eq!(certificates(&url.into()), [Some(b"other".to_vec()), None]);
-        assert!(certificates(&"shop.db".into()).is_empty());
-    }
 }

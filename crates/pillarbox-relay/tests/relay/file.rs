@@ -91,7 +91,7 @@ fn what_cannot_work_is_refused() {
     }
 }
 
-/// What somebody who wrote the file in one go has to mend, with one run.
+/// Somebody who wrote the file in one go learns from one run all that has to be mended.
 #[test]
 fn all_mistakes_of_a_file_are_told_in_its_order() {
     let error = refused(
@@ -136,7 +136,7 @@ fn many_mistakes_are_bounded() {
     assert_eq!(error.to_string().lines().last(), Some("and 10 more"));
 }
 
-/// What is wrong with a value is told with the line of its key, whatever finds it.
+/// The line is that of the key, whatever finds its value to be wrong.
 #[test]
 fn a_mistake_is_told_with_the_line_of_its_key() {
     let route = |rest: &str| format!("[[route]]\nname = \"to\"\n{rest}");

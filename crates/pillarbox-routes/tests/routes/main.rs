@@ -1,6 +1,7 @@
 //! Routes between an outbox and publishers in memory.
 
 mod by_hand;
+mod described;
 mod limits;
 mod metrics;
 mod order;

@@ -5,11 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use cloudevents::event::{AttributesReader as _, Data, SpecVersion};
 use pillarbox_core::event::{Envelope, Headers};
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt};
+use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo};
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::row::Status;
 use pillarbox_core::write::insert;
@@ -19,6 +18,8 @@ use pillarbox_memory::{MemoryRow, MemoryStore};
 use pillarbox_routes::{Breaker, Format, Forwarder, Route, RouteState, Routes, Unrouted};
 use pillarbox_testkit::{Answer, MemoryPublisher};
 use tokio::time::Instant;
+
+use crate::described::Described;
 
 fn event(event_type: &str) -> Envelope {
     Envelope::json(event_type, r#"{"a": 1}"#).expect("valid")
@@ -207,29 +208,6 @@ async fn an_event_cannot_give_what_the_outbox_gives_in_any_case() {
     }
 }
 
-/// A broker whose own targets begin with `$`.
-#[derive(Debug)]
-struct WithTargetsOfItsOwn(MemoryPublisher, PublisherInfo);
-
-#[async_trait]
-impl Publisher for WithTargetsOfItsOwn {
-    fn info(&self) -> &PublisherInfo {
-        &self.1
-    }
-
-    async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
-        self.0.check(targets).await
-    }
-
-    async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {
-        self.0.publish(messages).await
-    }
-
-    async fn close(&self) {
-        self.0.close().await;
-    }
-}
-
 #[tokio::test]
 async fn no_value_of_an_event_leads_to_the_targets_of_the_broker_itself() {
     let event =
@@ -244,7 +222,7 @@ async fn no_value_of_an_event_leads_to_the_targets_of_the_broker_itself() {
     ] {
         let publisher = MemoryPublisher::new();
         let info = PublisherInfo::new("memory", "memory:").with_reserved('$');
-        let route = Route::to(Arc::new(WithTargetsOfItsOwn(publisher.clone(), info)), target);
+        let route = Route::to(Arc::new(Described(publisher.clone(), info)), target);
         let store = run(vec![event("$SYS"), event("acme")], Routes::new().route(route)).await;
         assert_eq!(targets(&publisher), taken, "{target}");
         let refused: Vec<String> = errors(&store).into_iter().flatten().collect();

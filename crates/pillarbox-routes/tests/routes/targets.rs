@@ -5,9 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::publisher::{FailureScope, Message, PublishError, Publisher, PublisherInfo, Receipt};
+use pillarbox_core::publisher::{FailureScope, PublishError, PublisherInfo};
 use pillarbox_core::row::Status;
 use pillarbox_core::write::insert;
 use pillarbox_engine::handlers::{Events, on_batch};
@@ -16,6 +15,8 @@ use pillarbox_memory::{MemoryRow, MemoryStore};
 use pillarbox_routes::{Breaker, Forwarder, Route, RouteState, RouteStatus, Routes};
 use pillarbox_testkit::{Answer, MemoryPublisher};
 use tokio::time::{sleep, timeout};
+
+use crate::described::Described;
 
 const LONG: Duration = Duration::from_secs(60);
 const AN_HOUR: Duration = Duration::from_secs(3600);
@@ -102,29 +103,6 @@ async fn one_is_busy_in(outbox: impl AsyncFnOnce(MemoryStore, &Forwarder) -> Out
     rows
 }
 
-/// A publisher that has credentials for each tenant.
-#[derive(Debug)]
-struct WithCredentialsByTenant(MemoryPublisher, PublisherInfo);
-
-#[async_trait]
-impl Publisher for WithCredentialsByTenant {
-    fn info(&self) -> &PublisherInfo {
-        &self.1
-    }
-
-    async fn check(&self, targets: &[String]) -> Result<(), PublishError> {
-        self.0.check(targets).await
-    }
-
-    async fn publish(&self, messages: Vec<Message>) -> Vec<Receipt> {
-        self.0.publish(messages).await
-    }
-
-    async fn close(&self) {
-        self.0.close().await;
-    }
-}
-
 /// A tenant may send to the endpoint of another, which refuses what is not signed by its own secret.
 #[tokio::test]
 async fn a_target_that_refuses_the_credentials_of_one_tenant_takes_the_events_of_another() {
@@ -134,7 +112,7 @@ async fn a_target_that_refuses_the_credentials_of_one_tenant_takes_the_events_of
         _ => Answer::Fail(PublishError::misconfigured("answered 401").limited_to(FailureScope::Target)),
     });
     let info = PublisherInfo::new("memory", "memory:").with_credentials_by_tenant();
-    let route = Route::to(Arc::new(WithCredentialsByTenant(publisher.clone(), info)), "{event_type}").named("hooks");
+    let route = Route::to(Arc::new(Described(publisher.clone(), info)), "{event_type}").named("hooks");
     let forwarder = Routes::new().route(route).build().expect("valid");
     let store = MemoryStore::new();
     write(&store, (0..20).map(|n| event("evil", &format!("e-{n}"))).collect()).await;

@@ -27,7 +27,7 @@ struct Broker {
     _task: JoinSet<()>,
 }
 
-/// What the broker does over the message.
+/// The reaction of the broker to the message.
 #[derive(Clone, Copy)]
 enum Over {
     /// It closes the connection without a word.

@@ -144,6 +144,41 @@ async fn an_error_says_which_part_of_the_destination_it_concerns() {
     assert_eq!(receipts[1].as_ref().map_err(|error| error.scope()), Err(FailureScope::Message));
 }
 
+/// The endpoint names its time with each answer, as every server does.
+#[tokio::test]
+async fn a_refusal_is_no_fault_of_a_signed_event_while_the_clocks_differ() {
+    let endpoint = Endpoint::start().await;
+    let now = pillarbox_core::clock::SystemClock.now();
+    let mut signed = options();
+    signed.secrets = vec!["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()];
+    let ten_minutes = Duration::from_secs(600);
+    for (options, time, kind) in [
+        (&signed, now, Permanent),
+        (&signed, now.plus(ten_minutes), Misconfigured),
+        (&signed, now.minus(ten_minutes), Misconfigured),
+        (&options(), now.minus(ten_minutes), Permanent),
+    ] {
+        let publisher = standing(time.as_micros(), options.clone());
+        let receipts = publisher.publish(vec![message(endpoint.url("/status/400"), 1)]).await;
+        let error = receipts[0].as_ref().expect_err("refused");
+        assert_eq!(error.kind(), kind, "{error}");
+        assert_eq!(error.to_string().contains("clocks"), kind == Misconfigured, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_date_to_come_back_at_is_by_the_clock_of_the_endpoint() {
+    let endpoint = Endpoint::start().await;
+    let now = pillarbox_core::clock::SystemClock.now();
+    let since_1970 = Duration::from_micros(now.as_micros().try_into().expect("after 1970"));
+    let in_a_minute = std::time::UNIX_EPOCH + since_1970 + Duration::from_secs(60);
+    let target = endpoint.url(&format!("/pause/503/{}", httpdate::fmt_http_date(in_a_minute).replace(' ', "_")));
+    let a_day_ago = now.minus(Duration::from_secs(24 * 3600));
+    let receipts = standing(a_day_ago.as_micros(), options()).publish(vec![message(target, 1)]).await;
+    let delay = receipts[0].as_ref().expect_err("refused").delay().expect("a pause");
+    assert!((50..=61).contains(&delay.as_secs()), "{delay:?}");
+}
+
 #[tokio::test]
 async fn a_body_of_nothing_says_so() {
     let endpoint = Endpoint::start().await;
