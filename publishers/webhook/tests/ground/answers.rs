@@ -243,14 +243,13 @@ async fn a_pause_is_kept_to_within_the_call() {
     let endpoint = Endpoint::start().await;
     let mut options = options();
     options.concurrency = 1;
-    // Sun, 06 Nov 1994 08:49:37 GMT.
-    let publisher = standing(784_111_777_000_000, options);
-    let [seconds, date] = ["/pause/429/7", "/pause/503/Sun,_06_Nov_1994_08:50:37_GMT"].map(|path| endpoint.url(path));
+    let publisher = WebhookPublisher::new(options).expect("options");
+    let [busy, down] = ["/pause/429/7", "/pause/503/60"].map(|path| endpoint.url(path));
     let messages = vec![
-        message(&*seconds, 0),
-        message(&*date, 1),
-        message(&*seconds, 2),
-        message(&*date, 3),
+        message(&*busy, 0),
+        message(&*down, 1),
+        message(&*busy, 2),
+        message(&*down, 3),
         message(endpoint.url("/ok"), 4),
     ];
     let receipts = publisher.publish(messages).await;
