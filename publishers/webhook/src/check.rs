@@ -35,10 +35,7 @@ impl WebhookPublisher {
                 }
                 Ok(())
             }
-            Ok(Err(error)) => {
-                let (failure, problem) = Failure::of(error);
-                Err(failure.into_error(&place, &problem))
-            }
+            Ok(Err(error)) => Err(Failure::of(&error).into_error(&place, &Failure::problem(error))),
             Err(_) => Err(Failure::Slow.into_error(&place, "")),
         }
     }

@@ -24,9 +24,15 @@ const IDLE: Duration = Duration::from_secs(30);
 /// The longest time for making a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 
-pub(crate) fn client(options: &WebhookOptions) -> Result<Client, ConfigError> {
+/// A client, and one that makes a connection for each request.
+pub(crate) fn clients(options: &WebhookOptions) -> Result<(Client, Client), ConfigError> {
+    let tls = tls(options)?;
+    Ok((client(options, tls.clone(), options.concurrency)?, client(options, tls, 0)?))
+}
+
+fn client(options: &WebhookOptions, tls: ClientConfig, max_idle: usize) -> Result<Client, ConfigError> {
     Client::builder()
-        .tls_backend_preconfigured(tls(options)?)
+        .tls_backend_preconfigured(tls)
         .dns_resolver(PublicNames { allow_private: options.allow_private })
         .redirect(redirect::Policy::none())
         // A proxy would look names up, and connect, where nothing checks the address.
@@ -35,7 +41,7 @@ pub(crate) fn client(options: &WebhookOptions) -> Result<Client, ConfigError> {
         .user_agent(concat!("pillarbox/", env!("CARGO_PKG_VERSION")))
         // Before the call ends, so that a host which drops packets is told from an endpoint that is slow.
         .connect_timeout(CONNECT.min(options.timeout / 2))
-        .pool_max_idle_per_host(options.concurrency)
+        .pool_max_idle_per_host(max_idle)
         .pool_idle_timeout(IDLE)
         .tcp_nodelay(true)
         .build()

@@ -22,12 +22,11 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Reads the client's error. What it shows of the URL may be secret, so that is left out.
-    pub(crate) fn of(error: reqwest::Error) -> (Self, String) {
-        let error = error.without_url();
-        let failure = if tls::causes(&error).any(|cause| cause.is::<PrivateName>()) {
+    /// Reads the client's error.
+    pub(crate) fn of(error: &reqwest::Error) -> Self {
+        if tls::causes(error).any(|cause| cause.is::<PrivateName>()) {
             Self::PrivateAddress
-        } else if matches!(tls::failure(&error), Some(InvalidCertificate(_) | NoCertificatesPresented)) {
+        } else if matches!(tls::failure(error), Some(InvalidCertificate(_) | NoCertificatesPresented)) {
             Self::Certificate
         } else if error.is_connect() {
             Self::NotConnected
@@ -35,10 +34,14 @@ impl Failure {
             Self::Slow
         } else {
             Self::CutOff
-        };
+        }
+    }
+
+    /// The client's words for what happened. What it shows of the URL may be secret, so that is left out.
+    pub(crate) fn problem(error: reqwest::Error) -> String {
+        let error = error.without_url();
         // The innermost says what happened; the others, where in the client.
-        let innermost = tls::causes(&error).last().map_or_else(|| error.to_string(), ToString::to_string);
-        (failure, innermost)
+        tls::causes(&error).last().map_or_else(|| error.to_string(), ToString::to_string)
     }
 
     /// True if the next request to the same host would end the same way.

@@ -38,10 +38,13 @@ mod headers;
 mod sign;
 
 mod answer;
+mod call;
 mod error;
+mod lanes;
 mod permits;
 mod publish;
-mod silence;
+mod servers;
+mod suspect;
 
 mod check;
 
@@ -58,9 +61,10 @@ use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::{Message, PublishError, Publisher, PublisherInfo, Receipt, Secret, TargetSyntax};
 use reqwest::Client;
 use reqwest::header::HeaderValue;
+use tokio::sync::Semaphore;
 
+use servers::Servers;
 use sign::{Signing, SigningKeys};
-use silence::Silences;
 use target::Targets;
 
 /// The `kind` of this publisher in a configuration.
@@ -71,6 +75,8 @@ const KIND: &str = "webhook";
 pub struct WebhookPublisher {
     info: PublisherInfo,
     client: Client,
+    /// Makes a connection for each request.
+    alone: Client,
     clock: Arc<dyn Clock>,
     targets: Targets,
     signing: Signing,
@@ -79,7 +85,9 @@ pub struct WebhookPublisher {
     secrets: Vec<Secret>,
     concurrency: usize,
     timeout: Duration,
-    silences: Silences,
+    servers: Servers,
+    /// For requests that make room for others.
+    slow: Semaphore,
     closed: AtomicBool,
 }
 
@@ -99,7 +107,7 @@ impl WebhookPublisher {
     pub fn with_clock(options: WebhookOptions, clock: Arc<dyn Clock>) -> Result<Self, ConfigError> {
         options.check()?;
         let targets = Targets::new(&options)?;
-        let client = connect::client(&options)?;
+        let (client, alone) = connect::clients(&options)?;
         let authorization = connect::authorization(&options, &targets)?;
         let credentials = authorization.as_ref().and_then(connect::credentials);
         let info = PublisherInfo::new(KIND, targets.address()).with_targets(TargetSyntax::Url);
@@ -107,6 +115,7 @@ impl WebhookPublisher {
         Ok(Self {
             info: if by_tenant { info.with_credentials_by_tenant() } else { info },
             client,
+            alone,
             clock,
             authorization,
             signing: Signing::new(&options)?,
@@ -114,7 +123,8 @@ impl WebhookPublisher {
             targets,
             concurrency: options.concurrency,
             timeout: options.timeout,
-            silences: Silences::default(),
+            servers: Servers::default(),
+            slow: Semaphore::new(publish::MAX_SLOW),
             closed: AtomicBool::new(false),
         })
     }

@@ -1,63 +1,111 @@
-//! Sends the messages of one call: keys beside one another, the messages of a key one after the other.
+//! Sends the messages of one call: tenants, servers and keys beside one another, the messages of a key one after the other.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use pillarbox_core::publisher::{FailureScope, Message, PublishError, PublishErrorKind, Receipt};
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderValue};
-use reqwest::{Method, Request};
-use tokio::time::{Instant, timeout_at};
+use reqwest::{Error, Method, Request, Response};
+use tokio::time::{Instant, timeout, timeout_at};
 use url::{Position, Url};
 
 use crate::answer::Answer;
+use crate::call::{Call, Known};
 use crate::error::Failure;
 use crate::headers::SIGNATURE;
-use crate::permits::{Permits, ServerPermits};
+use crate::lanes::{Lane, Servers, by_tenant};
+use crate::permits::{Permit, Permits};
+use crate::servers::Standing;
+use crate::suspect::blamed;
 use crate::target::shown;
 use crate::{WebhookPublisher, headers};
+
+/// The time without an answer after which others may use the permit of a request meanwhile.
+const MAKE_ROOM_AFTER: Duration = Duration::from_secs(1);
+
+/// The requests of all calls, at most, that are under way beyond the permits, since they have had no answer for a while.
+pub(crate) const MAX_SLOW: usize = 128;
 
 impl WebhookPublisher {
     pub(crate) async fn publish_all(&self, messages: Vec<Message>) -> Vec<Receipt> {
         if let Err(closed) = self.open() {
             return vec![Err(closed); messages.len()];
         }
-        let call = Call { deadline: Instant::now() + self.timeout, known: Mutex::default() };
-        let mut servers = by_server(messages, |message| self.targets.server(&message.target));
-        // Those that were silent at last come last.
-        servers.sort_by_key(|(server, _)| server.as_ref().is_some_and(|server| self.silences.contain(server)));
-        let (all, permits) = (servers.len(), Permits::new(self.concurrency, servers.len()));
-        let mut sent = stream::iter(servers)
-            .map(|(_, lanes)| self.send_to_server(lanes, &call, permits.of_a_server()))
+        let call = Call::until(Instant::now() + self.timeout);
+        let tenants = by_tenant(messages, |message| self.targets.server(&message.target));
+        let (all, permits) = (tenants.len(), Permits::new(self.concurrency));
+        let mut sent = stream::iter(tenants.into_values())
+            .map(|servers| self.send_of_tenant(servers, &call, permits.share(all)))
             .buffer_unordered(all.max(1))
             .concat()
             .await;
         sent.sort_unstable_by_key(|(index, _)| *index);
         let mut receipts: Vec<_> = sent.into_iter().map(|(_, receipt)| receipt).collect();
-        self.blame_silent_servers(call, &mut receipts);
+        let known = call.into_known();
+        blame_suspects(&known, &mut receipts);
+        self.blame_silent_servers(known, &mut receipts);
         receipts
     }
 
-    async fn send_to_server(&self, lanes: Vec<Lane>, call: &Call, permits: ServerPermits<'_>) -> Vec<(usize, Receipt)> {
+    async fn send_of_tenant(&self, servers: Servers, call: &Call, permits: Permits<'_>) -> Vec<(usize, Receipt)> {
+        // What has answered goes first, for a while at least: of the other servers there may be many, and none may answer.
+        let (first, then) = self.by_standing(servers);
+        let (few, rest) = (first.len(), then.len());
+        let mut first = std::pin::pin!(self.send_to_servers(first, few, call, &permits));
+        match timeout(MAKE_ROOM_AFTER, &mut first).await {
+            Ok(sent) => [sent, self.send_to_servers(then, rest, call, &permits).await].concat(),
+            Err(_) => {
+                let then = self.send_to_servers(then, few + rest, call, &permits);
+                <[_; 2]>::from(futures_util::join!(first, then)).concat()
+            }
+        }
+    }
+
+    /// The servers that have answered, and the others, of which the silent ones come last.
+    fn by_standing(&self, mut servers: Servers) -> (Servers, Servers) {
+        let standing =
+            |server: &Option<String>| server.as_ref().map_or(Standing::Unknown, |server| self.servers.standing(server));
+        servers.sort_by_cached_key(|server, _| standing(server));
+        let answering = servers.keys().take_while(|server| standing(server) == Standing::Answers).count();
+        let others = servers.split_off(answering);
+        (servers, others)
+    }
+
+    /// Sends to servers, of which each has one share of so many.
+    async fn send_to_servers(
+        &self,
+        servers: Servers,
+        among: usize,
+        call: &Call,
+        permits: &Permits<'_>,
+    ) -> Vec<(usize, Receipt)> {
+        let all = servers.len();
+        stream::iter(servers.into_values())
+            .map(|lanes| self.send_to_server(lanes, call, permits.share(among)))
+            .buffer_unordered(all.max(1))
+            .concat()
+            .await
+    }
+
+    async fn send_to_server(&self, lanes: Vec<Lane>, call: &Call, permits: Permits<'_>) -> Vec<(usize, Receipt)> {
         let lanes = stream::iter(lanes).map(|lane| self.send_in_order(lane, call, &permits));
         lanes.buffer_unordered(self.concurrency).concat().await
     }
 
     /// Sends the messages of a key until one is not taken that may be later.
-    async fn send_in_order(&self, lane: Lane, call: &Call, permits: &ServerPermits<'_>) -> Vec<(usize, Receipt)> {
-        let _permit = permits.take().await;
+    async fn send_in_order(&self, lane: Lane, call: &Call, permits: &Permits<'_>) -> Vec<(usize, Receipt)> {
         let mut receipts = Vec::with_capacity(lane.len());
         let mut behind: Option<(Arc<str>, PublishError)> = None;
         for (index, message) in lane {
-            let target = Arc::clone(&message.target);
             let receipt = match &behind {
-                Some((failed, error)) => Err(held_back(error, *failed == target)),
-                None => self.send(index, message, call, permits).await,
+                Some((failed, error)) => Err(held_back(error, *failed == message.target)),
+                None => self.send(index, &message, call, permits).await,
             };
             if let (None, Err(error)) = (&behind, &receipt)
                 && error.kind() != PublishErrorKind::Permanent
             {
-                behind = Some((target, error.clone()));
+                behind = Some((message.target, error.clone()));
             }
             receipts.push((index, receipt));
         }
@@ -65,12 +113,11 @@ impl WebhookPublisher {
     }
 
     /// Gives the silence of endpoints to their server where several of it are silent and none answers.
-    fn blame_silent_servers(&self, call: Call, receipts: &mut [Receipt]) {
-        let known = call.known.into_inner().unwrap_or_else(PoisonError::into_inner);
+    fn blame_silent_servers(&self, known: Known, receipts: &mut [Receipt]) {
         for (server, silent) in known.silent.into_iter().filter(|(server, _)| !known.answered.contains(server)) {
             let mut is_the_server = false;
             for (_, endpoint) in &silent {
-                is_the_server = self.silences.note(&server, endpoint);
+                is_the_server = self.servers.note_silence(&server, endpoint);
             }
             for (index, _) in silent.into_iter().filter(|_| is_the_server) {
                 if let Some(Err(error)) = receipts.get_mut(index) {
@@ -80,61 +127,101 @@ impl WebhookPublisher {
         }
     }
 
-    async fn send(&self, index: usize, message: Message, call: &Call, permits: &ServerPermits<'_>) -> Receipt {
+    async fn send(&self, index: usize, message: &Message, call: &Call, permits: &Permits<'_>) -> Receipt {
         let of_target = |error: PublishError| error.limited_to(FailureScope::Target);
         let url = self.targets.url(&message.target).map_err(of_target)?;
-        let place = shown(&url);
-        let (host, endpoint) = (url.origin().ascii_serialization(), url[..Position::AfterPath].to_owned());
-        if let Some(error) = call.known(&host).or_else(|| call.known(&endpoint)) {
+        let post = Post::new(index, message, url);
+        let place = shown(&post.url);
+        let mut permit = permits.take().await;
+        if let Some(error) = call.closed(&post.host).or_else(|| call.closed(&post.endpoint)) {
             return Err(error);
         }
         if Instant::now() >= call.deadline {
             let error = PublishError::unavailable(format!("{place}: no time was left to send this message"));
             return Err(error.limited_to(FailureScope::Message));
         }
-        let request = self.message_request(url.clone(), message)?;
+        let request = self.message_request(&post)?;
         let is_signed = request.headers().contains_key(SIGNATURE);
-        match timeout_at(call.deadline, self.client.execute(request)).await {
-            Ok(Ok(response)) => {
+        match self.making_room(self.execute(request, &post, call), &mut permit).await {
+            Some(Ok(response)) => {
                 permits.answered();
-                self.silences.end(&host);
-                call.answered(host);
-                let answer = Answer::read(response, &url, call.deadline, self.clock.now(), &self.secrets).await;
+                self.servers.note_answer(&post.host);
+                call.answered(&post.host, &post.endpoint);
+                let answer = Answer::read(response, &post.url, call.deadline, self.clock.now(), &self.secrets).await;
                 let receipt = answer.receipt(&place, is_signed).map_err(of_target);
                 if let (true, Err(error)) = (answer.wants_a_pause(), &receipt) {
-                    call.learn(endpoint, error);
+                    call.close(post.endpoint, error);
                 }
                 receipt
             }
-            Ok(Err(error)) => {
-                let (failure, problem) = Failure::of(error);
+            Some(Err(error)) => {
+                let failure = Failure::of(&error);
                 let scope =
                     if failure.is_of_the_host() { self.targets.scope_of_server() } else { FailureScope::Target };
-                let error = failure.into_error(&place, &problem).limited_to(scope);
+                let error = failure.into_error(&place, &Failure::problem(error)).limited_to(scope);
                 if failure.is_of_the_host() {
-                    call.learn(host, &error);
+                    call.close(post.host, &error);
                 }
                 Err(error)
             }
-            Err(_) => {
-                call.silent(host, index, endpoint);
+            None => {
+                call.silent(post.host, index, post.endpoint);
                 Err(of_target(Failure::Slow.into_error(&place, "")))
             }
         }
     }
 
-    /// A message, signed for its tenant.
-    fn message_request(&self, url: Url, message: Message) -> Result<Request, PublishError> {
-        let mut request = self.request(Method::POST, url);
+    /// Sends a request; if its connection ends, the message again. `None` if the time is up before it is answered.
+    async fn execute(&self, request: Request, post: &Post<'_>, call: &Call) -> Option<Result<Response, Error>> {
+        let is_cut_off =
+            |result: &Result<_, Error>| result.as_ref().is_err_and(|error| Failure::of(error) == Failure::CutOff);
+        let first = timeout_at(call.deadline, self.client.execute(request)).await.ok()?;
+        if !is_cut_off(&first) {
+            return Some(first);
+        }
+        let trial = call.trial(&post.endpoint);
+        let Ok(_trial) = timeout_at(call.deadline, trial.lock()).await else { return Some(first) };
+        // Where the endpoint ends each connection, one message finds that out for all.
+        if call.ends_all(&post.endpoint) || call.closed(&post.endpoint).is_some() {
+            return Some(first);
+        }
+        let Some(last) = self.send_alone(call.deadline, || self.message_request(post)).await else {
+            return Some(first);
+        };
+        if is_cut_off(&last) {
+            call.suspect(&post.endpoint, post.index);
+        }
+        Some(last)
+    }
+
+    /// Waits for the answer to a request, whose permit others may use meanwhile if that takes long.
+    async fn making_room<T>(&self, answer: impl Future<Output = T>, permit: &mut Permit<'_>) -> T {
+        let mut answer = std::pin::pin!(answer);
+        match timeout(MAKE_ROOM_AFTER, &mut answer).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                let slow = self.slow.try_acquire();
+                if slow.is_ok() {
+                    permit.make_room();
+                }
+                answer.await
+            }
+        }
+    }
+
+    /// The request of a message, signed for its tenant.
+    fn message_request(&self, post: &Post<'_>) -> Result<Request, PublishError> {
+        let message = post.message;
+        let mut request = self.request(Method::POST, post.url.clone());
         let seconds = self.clock.now().as_micros().div_euclid(1_000_000);
-        let mut headers = headers::of(&message, self.signing.keys(message.tenant.as_deref())?, seconds)?;
+        let mut headers = headers::of(message, self.signing.keys(message.tenant.as_deref())?, seconds)?;
         if message.body.is_empty() {
             // Without it, an endpoint cannot tell that there is no body to come.
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         headers.extend(std::mem::take(request.headers_mut()));
         *request.headers_mut() = headers;
-        *request.body_mut() = Some(message.body.into());
+        *request.body_mut() = Some(message.body.clone().into());
         Ok(request)
     }
 
@@ -148,71 +235,32 @@ impl WebhookPublisher {
     }
 }
 
-/// The state that the requests of one call share.
-struct Call {
-    deadline: Instant,
-    known: Mutex<Known>,
+/// A message on its way.
+struct Post<'a> {
+    /// Its place in the call.
+    index: usize,
+    message: &'a Message,
+    url: Url,
+    host: String,
+    endpoint: String,
 }
 
-/// The knowledge of a call about the places that it sends to.
-#[derive(Default)]
-struct Known {
-    /// Hosts that cannot be connected to, and endpoints that asked for a pause: to try them again for each message of the call
-    /// would be a storm.
-    closed: HashMap<String, PublishError>,
-    /// Hosts that have answered.
-    answered: HashSet<String>,
-    /// The messages that had no answer in time, by host, with their endpoints.
-    silent: HashMap<String, Vec<(usize, String)>>,
-}
-
-impl Call {
-    fn known(&self, place: &str) -> Option<PublishError> {
-        self.lock().closed.get(place).cloned()
-    }
-
-    fn learn(&self, place: String, error: &PublishError) {
-        self.lock().closed.insert(place, error.clone());
-    }
-
-    fn answered(&self, host: String) {
-        self.lock().answered.insert(host);
-    }
-
-    fn silent(&self, host: String, index: usize, endpoint: String) {
-        self.lock().silent.entry(host).or_default().push((index, endpoint));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+impl<'a> Post<'a> {
+    fn new(index: usize, message: &'a Message, url: Url) -> Self {
+        let (host, endpoint) = (url.origin().ascii_serialization(), url[..Position::AfterPath].to_owned());
+        Self { index, message, url, host, endpoint }
     }
 }
 
-/// Messages that wait for one another, with their places in the call.
-type Lane = Vec<(usize, Message)>;
-
-/// The messages for each server, and among them those of a key in a lane.
-fn by_server(messages: Vec<Message>, server: impl Fn(&Message) -> Option<String>) -> Vec<(Option<String>, Vec<Lane>)> {
-    let mut servers: Vec<(Option<String>, Vec<Lane>)> = Vec::new();
-    let mut numbers: HashMap<Option<String>, usize> = HashMap::new();
-    let mut of_key: HashMap<(usize, Box<str>), usize> = HashMap::new();
-    for (index, message) in messages.into_iter().enumerate() {
-        let server = server(&message);
-        let number = *numbers.entry(server.clone()).or_insert(servers.len());
-        if number == servers.len() {
-            servers.push((server, Vec::new()));
-        }
-        let Some((_, lanes)) = servers.get_mut(number) else { continue };
-        let lane = match &message.key {
-            Some(key) => *of_key.entry((number, key.clone())).or_insert(lanes.len()),
-            None => lanes.len(),
-        };
-        match lanes.get_mut(lane) {
-            Some(lane) => lane.push((index, message)),
-            None => lanes.push(vec![(index, message)]),
+/// Gives each message over which all its connections have ended the blame for that, where its endpoint has answered others.
+fn blame_suspects(known: &Known, receipts: &mut [Receipt]) {
+    for (_, suspects) in known.suspects.iter().filter(|(endpoint, _)| known.answered.contains(*endpoint)) {
+        for index in suspects {
+            if let Some(Err(error)) = receipts.get_mut(*index) {
+                *error = blamed(error);
+            }
         }
     }
-    servers
 }
 
 /// The error of a message that was not sent, since the one before it was not taken; a pause that was asked for holds for the same
@@ -230,33 +278,9 @@ fn held_back(failed: &PublishError, same_target: bool) -> PublishError {
 mod tests {
     use std::time::Duration;
 
-    use pillarbox_core::event::EventId;
     use pillarbox_core::publisher::PublishErrorKind::Unavailable;
 
     use super::*;
-
-    #[test]
-    fn messages_of_a_key_and_a_server_stand_in_one_lane() {
-        let messages = |keys: &[(&'static str, Option<&'static str>)]| {
-            let message = |(target, key): &(&'static str, Option<&'static str>)| {
-                let mut message = Message::new(*target, EventId::new("1").expect("an id"), "");
-                message.key = key.map(Into::into);
-                message
-            };
-            keys.iter().map(message).collect::<Vec<_>>()
-        };
-        let places = |keys: &[(&'static str, Option<&'static str>)]| -> Vec<Vec<Vec<usize>>> {
-            let server = |message: &Message| message.target.split('/').next().map(str::to_owned);
-            let lanes = |lanes: Vec<Lane>| {
-                lanes.into_iter().map(|lane| lane.into_iter().map(|(index, _)| index).collect()).collect()
-            };
-            by_server(messages(keys), server).into_iter().map(|(_, of_server)| lanes(of_server)).collect()
-        };
-        let one = [Some("a"), None, Some("b"), Some("a"), None, Some("b"), Some("a")].map(|key| ("x", key));
-        assert_eq!(places(&one), [[vec![0, 3, 6], vec![1], vec![2, 5], vec![4]]]);
-        let two = [("x/1", Some("a")), ("y/1", Some("a")), ("x/2", Some("a")), ("y/1", None)];
-        assert_eq!(places(&two), [vec![vec![0, 2]], vec![vec![1], vec![3]]]);
-    }
 
     #[test]
     fn what_is_held_back_is_blamed_for_nothing_that_the_destination_did() {

@@ -71,18 +71,32 @@ pub(super) fn part_of<'a>(error: &PublishError, parts: Option<&'a Parts>) -> Opt
     }
 }
 
+/// True if a message was not taken, and not for another message or the whole destination alone.
+pub(super) fn speaks_against_its_target(receipt: &Receipt) -> bool {
+    receipt.as_ref().is_err_and(|error| error.scope() != FailureScope::Message && !blames(error, FailureScope::Broker))
+}
+
 fn blames(error: &PublishError, scope: FailureScope) -> bool {
     error.blames_the_destination() && error.scope() == scope
 }
 
-/// The conclusion about the whole from trouble of parts: if one target after the other fails that was well before, and nothing is
-/// taken in between, the destination is in trouble.
-pub(super) fn escalated(findings: &Findings, is_new: bool) -> Option<CallResult> {
-    let problem = findings.parts.iter().find_map(|(_, called)| match called {
-        CallResult::Refused { problem, .. } | CallResult::Declined { problem } => Some(Arc::clone(problem)),
+/// The parts whose trouble may be that of the destination as a whole: targets, or servers where targets name them. A target in trouble
+/// whose server is there shows that the destination can be reached.
+pub(super) fn may_stand_for_whole(findings: &Findings) -> impl Fn(&Part) -> bool + use<> {
+    let is_server = |part: &Part| matches!(part, Part::Server(_));
+    let servers = findings.parts.iter().any(|(part, _)| is_server(part));
+    move |part| !servers || is_server(part)
+}
+
+/// The conclusion about the whole from trouble of these parts, of which nothing was known before: if one after the other fails, and nothing
+/// is taken in between, the destination is in trouble.
+pub(super) fn escalated<'a>(trouble: impl IntoIterator<Item = &'a CallResult>) -> Option<CallResult> {
+    trouble.into_iter().find_map(|called| match called {
+        CallResult::Refused { problem, .. } | CallResult::Declined { problem } => {
+            Some(CallResult::Declined { problem: Arc::clone(problem) })
+        }
         CallResult::Well | CallResult::Answered | CallResult::Asked { .. } => None,
-    });
-    problem.filter(|_| is_new).map(|problem| CallResult::Declined { problem })
+    })
 }
 
 #[cfg(test)]
@@ -145,6 +159,28 @@ mod tests {
         }
         let (whole, _) = found(vec![("a/1", Ok(None)), ("a/2", asks(FailureScope::Broker))]);
         assert_eq!(whole, Some(CallResult::Asked { problem: "slow".into(), after }));
+    }
+
+    #[test]
+    fn targets_stand_for_the_whole_only_where_they_name_no_server() {
+        let silent = || Err(PublishError::unavailable("silent").limited_to(FailureScope::Target));
+        let of = |parts: Option<Parts>| findings(&[parts], &[silent()]);
+        let (with, without) = (at("a/1"), Some(Parts { server: None, target: Part::Target("1".into()) }));
+        let parts = |found: Findings| {
+            let stands = may_stand_for_whole(&found);
+            found
+                .parts
+                .iter()
+                .filter(|(part, _)| stands(part))
+                .map(|(part, called)| format!("{part:?} {called:?}"))
+                .collect()
+        };
+        let (with, without): (Vec<_>, Vec<_>) = (parts(of(with)), parts(of(without)));
+        assert_eq!(with, ["Server(\"a\") Well"], "the server is there");
+        assert_eq!(without, [r#"Target("1") Refused { problem: "silent", after: None }"#]);
+        assert_eq!(escalated(&[CallResult::Well]), None);
+        let refused = CallResult::Refused { problem: "silent".into(), after: None };
+        assert_eq!(escalated(&[CallResult::Well, refused]), Some(CallResult::Declined { problem: "silent".into() }));
     }
 
     #[test]

@@ -1,26 +1,31 @@
 use tokio::time::Instant;
 
-use super::findings::{Findings, escalated};
+use super::findings::{Findings, escalated, may_stand_for_whole};
 use super::forwarder::Inner;
 use crate::guard::{CallResult, Transition};
 use crate::route::{RouteRuntime, Sink};
 
 impl Inner {
-    /// Tells the breakers of the route and of its targets; until when the route is paused, if it is.
-    pub(super) fn learn_all(
+    /// Tells the breakers of the route and of its targets, which did not take events of these tenants; until when the route is paused, if
+    /// it is.
+    pub(super) fn learn_all<'a>(
         &self,
         runtime: &RouteRuntime,
         sink: &Sink,
         now: Instant,
         found: &Findings,
+        tenants: impl Iterator<Item = Option<&'a str>>,
     ) -> Option<Instant> {
-        let mut is_new = false;
+        let mut new_trouble = Vec::new();
         if !found.parts.is_empty() {
+            let stands_for_whole = may_stand_for_whole(found);
             let mut targets = sink.targets.lock();
             let mut transitions = Vec::new();
             for (part, called) in &found.parts {
                 let changed = targets.ended(part, now, called.clone());
-                is_new |= changed.is_new;
+                if changed.is_new && stands_for_whole(part) {
+                    new_trouble.push(called);
+                }
                 if changed.transition != Transition::None {
                     transitions.push((part, changed.transition, targets.paused(part).map(|(_, problem)| problem)));
                 }
@@ -31,7 +36,11 @@ impl Inner {
                 sink.target_log.tell(runtime, sink, part, &transition, problem.as_deref());
             }
         }
-        let whole = found.whole.clone().or_else(|| escalated(found, is_new));
+        if found.whole == Some(CallResult::Well) {
+            sink.tenants.lock().recovered();
+        }
+        let speaks_against_whole = !new_trouble.is_empty() && sink.tenants.lock().trouble(tenants);
+        let whole = found.whole.clone().or_else(|| escalated(new_trouble.into_iter().filter(|_| speaks_against_whole)));
         whole.and_then(|called| self.learn(runtime, sink, now, called))
     }
 

@@ -4,9 +4,11 @@ mod backoffs;
 mod breaker;
 mod limits;
 mod targets;
+mod tenants;
 
 pub(crate) use backoffs::Backoffs;
 pub use breaker::Breaker;
 pub(crate) use breaker::{Admission, CallResult, Circuit, Transition};
 pub(crate) use limits::Limits;
 pub(crate) use targets::{Part, Parts, Targets};
+pub(crate) use tenants::Tenants;

@@ -202,6 +202,7 @@ impl Checked {
             limits: Limits::new(route.concurrency, route.rate),
             circuit: Mutex::new(Circuit::new(route.breaker)),
             targets: Mutex::new(Targets::new(route.breaker)),
+            tenants: Mutex::default(),
             backoffs: Mutex::new(Backoffs::new(route.breaker)),
             pausable_types: Mutex::default(),
             by_hand: Mutex::default(),

@@ -8,7 +8,7 @@ use pillarbox_core::publisher::{Message, Publisher};
 use super::pausable_types::PausableTypes;
 use super::rule::Remake;
 use crate::forward::{Stranded, TargetLog};
-use crate::guard::{Backoffs, Circuit, Limits, Part, Parts, Targets};
+use crate::guard::{Backoffs, Circuit, Limits, Part, Parts, Targets, Tenants};
 use crate::observe::Meters;
 use crate::select::{Predicate, Selector};
 use crate::shape::{Format, HeaderRules, Outline, Template};
@@ -48,6 +48,8 @@ pub(crate) struct Sink {
     pub(crate) circuit: Mutex<Circuit>,
     /// The targets and servers in trouble, where the target depends on the event.
     pub(crate) targets: Mutex<Targets>,
+    /// Where the target depends on the event, the tenants whose targets are in trouble.
+    pub(crate) tenants: Mutex<Tenants>,
     /// The delays of events that were not taken while others were.
     pub(crate) backoffs: Mutex<Backoffs>,
     pub(crate) pausable_types: Mutex<PausableTypes>,

@@ -283,6 +283,29 @@ async fn one_new_target_after_the_other_that_fails_pauses_the_route() {
     outbox.shutdown().await;
 }
 
+/// A tenant that sends to many places that do not answer has no route paused for the others.
+#[tokio::test]
+async fn many_targets_of_one_tenant_that_fail_do_not_pause_the_route_of_the_others() {
+    let publisher = MemoryPublisher::new();
+    publisher.answer_each(|message| match message.tenant.as_deref() {
+        Some("hostile") => Answer::Fail(PublishError::unavailable("silent").limited_to(FailureScope::Target)),
+        _ => Answer::Confirm,
+    });
+    let pause = Duration::from_secs(1000);
+    let route = Route::to(Arc::new(publisher.clone()), "{aggregate_id}").named("hooks");
+    let route = route.breaker(Breaker { failures: 3, pause, max_pause: pause });
+    let forwarder = Routes::new().route(route).build().expect("valid");
+    let store = MemoryStore::new();
+    let events = (0..100).map(|n| event("hostile", &format!("t-{n}")));
+    write(&store, [event("well", "before")].into_iter().chain(events).chain([event("well", "after")]).collect()).await;
+    let outbox = Outbox::single_node(store.clone()).workers(1).type_pause(forwarder.type_pause());
+    let outbox =
+        outbox.handler(on_batch(Events::Others, 1, forwarder.clone()).for_any_name()).start().await.expect("starts");
+    done(&store, 2).await;
+    assert_eq!((publisher.calls().len(), status(&forwarder).state), (102, RouteState::Delivering));
+    outbox.shutdown().await;
+}
+
 #[tokio::test]
 async fn routes_are_replaced_while_events_are_passed_on() {
     let (one, other) = (MemoryPublisher::new(), MemoryPublisher::new());

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::support::{Endpoint, Raw, message, options, publisher, raw};
-use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Unavailable};
+use crate::support::{Endpoint, Raw, message, of_tenant, options, publisher, raw};
+use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Temporary, Unavailable};
 use pillarbox_core::publisher::{FailureScope, Message, Publisher as _, Receipt};
 use pillarbox_testkit::publishers::{Link as _, Load, Proxy, load_through};
 use pillarbox_webhook::{WebhookOptions, WebhookPublisher};
@@ -44,7 +44,7 @@ async fn nobody_there_is_unavailable() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_reset_is_unavailable_and_tried_once_for_each_message() {
+async fn an_endpoint_that_ends_each_connection_is_unavailable_and_tried_three_more_times_in_all() {
     let Raw { address, count, .. } = &raw(|mut stream: TcpStream| async move {
         let _ = stream.read(&mut [0; 64]).await;
         // The rest is not read, so closing resets.
@@ -52,7 +52,60 @@ async fn a_connection_that_is_reset_is_unavailable_and_tried_once_for_each_messa
     .await;
     let receipts = publisher().publish(many(&format!("http://{address}/x"), 20)).await;
     assert!(receipts.into_iter().all(|receipt| receipt.is_err_and(|error| error.kind() == Unavailable)));
-    assert_eq!(count.load(Ordering::SeqCst), 20);
+    assert_eq!(count.load(Ordering::SeqCst), 20 + 3);
+}
+
+/// Answers each message but those that `is_ending` says, over which it ends the connection.
+async fn ending(is_ending: impl Fn(usize) -> bool + Clone + Send + Sync + 'static) -> Raw {
+    raw(move |mut stream: TcpStream| {
+        let is_ending = is_ending.clone();
+        async move {
+            let mut text = Vec::new();
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+                text.extend_from_slice(&buffer[..count]);
+                let whole = String::from_utf8_lossy(&text).into_owned();
+                let Some(number) = whole.rsplit_once("{\"n\":").and_then(|(_, body)| body.strip_suffix('}')) else {
+                    continue;
+                };
+                text.clear();
+                let answer: &[u8] = b"HTTP/1.1 204 Fine\r\n\r\n";
+                if is_ending(number.parse().expect("a number")) || stream.write_all(answer).await.is_err() {
+                    return;
+                }
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_message_over_which_each_connection_ends_is_to_blame_if_others_are_answered() {
+    let Raw { address, .. } = &ending(|number| number == 0 || number == 7).await;
+    let (publisher, target) = (publisher(), format!("http://{address}/x"));
+    let receipts = publisher.publish(many(&target, 20)).await;
+    for (number, receipt) in receipts.iter().enumerate() {
+        match receipt {
+            Ok(_) => assert!(![0, 7].contains(&number)),
+            Err(error) => {
+                assert_eq!((error.kind(), error.scope()), (Temporary, FailureScope::Target), "{number}: {error}");
+                assert!(error.to_string().contains("answers other messages"), "{error}");
+            }
+        }
+    }
+    assert_eq!(receipts.iter().filter(|receipt| receipt.is_err()).count(), 2);
+    let error = publisher.publish(many(&target, 1)).await[0].clone().expect_err("cut off");
+    assert_eq!(error.kind(), Unavailable, "alone, nothing tells whether it is to blame: {error}");
+}
+
+#[tokio::test]
+async fn a_message_whose_connection_ends_by_chance_is_sent_again_at_once() {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let Raw { address, count, .. } =
+        &ending(move |number| number == 7 && seen.fetch_add(1, Ordering::SeqCst) < 2).await;
+    let receipts = publisher().publish(many(&format!("http://{address}/x"), 20)).await;
+    assert!(receipts.iter().all(Result::is_ok), "{receipts:?}");
+    assert!(count.load(Ordering::SeqCst) <= 16 + 3, "{count:?}");
 }
 
 #[tokio::test]
@@ -70,11 +123,7 @@ async fn a_silent_endpoint_is_waited_for_no_longer_than_the_limit() {
     assert_eq!(endpoint.requests().len(), 2);
 
     // Connections are accepted by nobody: the listener's queue takes them, and TLS waits for an answer.
-    let Raw { address, .. } = &raw(|stream: TcpStream| async move {
-        let _stream = stream;
-        std::future::pending::<()>().await;
-    })
-    .await;
+    let Raw { address, .. } = &mute().await;
     let began = Instant::now();
     let receipts = publisher.publish(many(&format!("https://{address}/x"), 3)).await;
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
@@ -141,6 +190,60 @@ async fn several_silent_servers_leave_room_for_the_others() {
     assert!(receipts[..40].iter().all(Result::is_err));
     assert!(receipts[40..].iter().all(Result::is_ok), "{receipts:?}");
     assert_eq!((first.requests().len(), second.requests().len(), well.requests().len()), (1, 1, 20));
+}
+
+/// A listener that never answers.
+async fn mute() -> Raw {
+    raw(|stream: TcpStream| async move {
+        let _stream = stream;
+        std::future::pending::<()>().await;
+    })
+    .await
+}
+
+/// A message to each of so many servers, of which none answers.
+fn to_each_server(silent: &Raw, count: u8) -> impl Iterator<Item = Message> {
+    let port = silent.address.port();
+    (1..=count).map(move |n| message(format!("http://127.1.0.{n}:{port}/x"), n.into()))
+}
+
+#[tokio::test]
+async fn a_tenant_with_many_silent_servers_leaves_room_for_the_others() {
+    let (silent, well) = (mute().await, Endpoint::start().await);
+    let mut options = options();
+    (options.timeout, options.concurrency) = (Duration::from_millis(800), 4);
+    let publisher = WebhookPublisher::new(options).expect("options");
+    let mut messages: Vec<_> = to_each_server(&silent, 100).map(|message| of_tenant("hostile", message)).collect();
+    messages.extend(many(&well.url("/ok"), 20).into_iter().map(|message| of_tenant("well", message)));
+    let receipts = publisher.publish(messages).await;
+    assert!(receipts[..100].iter().all(Result::is_err));
+    assert_eq!(receipts[100..], [const { Ok(None) }; 20]);
+    assert_eq!((silent.count.load(Ordering::SeqCst), well.requests().len()), (2, 20));
+}
+
+#[tokio::test]
+async fn a_server_that_has_answered_goes_before_those_of_which_nothing_is_known() {
+    let (silent, well) = (mute().await, Endpoint::start().await);
+    let mut options = options();
+    (options.timeout, options.concurrency) = (Duration::from_millis(800), 4);
+    let publisher = WebhookPublisher::new(options).expect("options");
+    assert_eq!(publisher.publish(many(&well.url("/ok"), 1)).await, [Ok(None)]);
+    let messages = to_each_server(&silent, 100).chain(many(&well.url("/ok"), 20)).collect();
+    let receipts = publisher.publish(messages).await;
+    assert_eq!(receipts[100..], [const { Ok(None) }; 20]);
+    assert_eq!((silent.count.load(Ordering::SeqCst), well.requests().len()), (4, 21));
+}
+
+#[tokio::test]
+async fn servers_without_an_answer_for_a_second_make_room_for_the_others() {
+    let (silent, well) = (mute().await, Endpoint::start().await);
+    let mut options = options();
+    (options.timeout, options.concurrency) = (Duration::from_millis(3500), 4);
+    let publisher = WebhookPublisher::new(options).expect("options");
+    let messages = to_each_server(&silent, 8).chain(many(&well.url("/ok"), 20)).collect();
+    let receipts = publisher.publish(messages).await;
+    assert_eq!(receipts[8..], [const { Ok(None) }; 20]);
+    assert_eq!((silent.count.load(Ordering::SeqCst), well.requests().len()), (8, 20));
 }
 
 /// With an endpoint for each tenant, each of them would cost a call its time before it is known to be silent.

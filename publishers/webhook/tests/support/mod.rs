@@ -174,14 +174,14 @@ pub(crate) struct Raw {
     _tasks: JoinSet<()>,
 }
 
-/// A listener that hands each connection to `serve` and counts them.
+/// A listener at each address of this host that hands each connection to `serve` and counts them.
 pub(crate) async fn raw<F, S>(serve: S) -> Raw
 where
     S: Fn(TcpStream) -> F + Send + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
+    let listener = TcpListener::bind("0.0.0.0:0").await.expect("a port");
+    let address = SocketAddr::from(([127, 0, 0, 1], listener.local_addr().expect("an address").port()));
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
     let mut tasks = JoinSet::new();
@@ -212,5 +212,10 @@ pub(crate) fn message(target: impl Into<Arc<str>>, id: usize) -> Message {
 pub(crate) fn keyed(target: impl Into<Arc<str>>, id: usize, key: &str) -> Message {
     let mut message = message(target, id);
     message.key = Some(key.into());
+    message
+}
+
+pub(crate) fn of_tenant(tenant: &str, mut message: Message) -> Message {
+    message.tenant = Some(tenant.into());
     message
 }
