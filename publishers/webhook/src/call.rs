@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pillarbox_core::event::EventId;
 use pillarbox_core::publisher::PublishError;
 use tokio::time::Instant;
 
@@ -21,8 +22,8 @@ pub(crate) struct Known {
     pub(crate) answered: HashSet<String>,
     /// The messages that had no answer in time, by host, with their endpoints.
     pub(crate) silent: HashMap<String, Vec<(usize, String)>>,
-    /// The messages over which each connection has ended, by endpoint.
-    pub(crate) suspects: HashMap<String, Vec<usize>>,
+    /// The messages over which each connection has ended, by endpoint, with their places in the call.
+    pub(crate) suspects: HashMap<String, Vec<(usize, EventId)>>,
     /// By endpoint, held while a message is sent alone.
     trials: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
 }
@@ -54,8 +55,8 @@ impl Call {
         self.lock().silent.entry(host).or_default().push((index, endpoint));
     }
 
-    pub(crate) fn suspect(&self, endpoint: &str, index: usize) {
-        self.lock().suspects.entry(endpoint.to_owned()).or_default().push(index);
+    pub(crate) fn suspect(&self, endpoint: &str, index: usize, message: EventId) {
+        self.lock().suspects.entry(endpoint.to_owned()).or_default().push((index, message));
     }
 
     /// True if the endpoint has ended each connection over a message, and answered no other yet.

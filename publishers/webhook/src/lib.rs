@@ -65,6 +65,7 @@ use tokio::sync::Semaphore;
 
 use servers::Servers;
 use sign::{Signing, SigningKeys};
+use suspect::Suspects;
 use target::Targets;
 
 /// The `kind` of this publisher in a configuration.
@@ -86,6 +87,7 @@ pub struct WebhookPublisher {
     concurrency: usize,
     timeout: Duration,
     servers: Servers,
+    suspects: Suspects,
     /// For requests that make room for others.
     slow: Semaphore,
     closed: AtomicBool,
@@ -124,6 +126,7 @@ impl WebhookPublisher {
             concurrency: options.concurrency,
             timeout: options.timeout,
             servers: Servers::default(),
+            suspects: Suspects::default(),
             slow: Semaphore::new(publish::MAX_SLOW),
             closed: AtomicBool::new(false),
         })

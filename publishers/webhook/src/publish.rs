@@ -43,7 +43,7 @@ impl WebhookPublisher {
         sent.sort_unstable_by_key(|(index, _)| *index);
         let mut receipts: Vec<_> = sent.into_iter().map(|(_, receipt)| receipt).collect();
         let known = call.into_known();
-        blame_suspects(&known, &mut receipts);
+        self.blame_suspects(&known, &mut receipts);
         self.blame_silent_servers(known, &mut receipts);
         receipts
     }
@@ -110,6 +110,19 @@ impl WebhookPublisher {
             receipts.push((index, receipt));
         }
         receipts
+    }
+
+    /// Gives each message over which all its connections have ended the blame for that, where its endpoint answers others.
+    fn blame_suspects(&self, known: &Known, receipts: &mut [Receipt]) {
+        for (endpoint, suspects) in &known.suspects {
+            for (index, message) in suspects {
+                let is_to_blame = self.suspects.note(endpoint, message) || known.answered.contains(endpoint);
+                if let (true, Some(Err(error))) = (is_to_blame, receipts.get_mut(*index)) {
+                    *error = blamed(error);
+                }
+            }
+        }
+        self.suspects.answered(&known.answered);
     }
 
     /// Gives the silence of endpoints to their server where several of it are silent and none answers.
@@ -189,7 +202,7 @@ impl WebhookPublisher {
             return Some(first);
         };
         if is_cut_off(&last) {
-            call.suspect(&post.endpoint, post.index);
+            call.suspect(&post.endpoint, post.index, post.message.id.clone());
         }
         Some(last)
     }
@@ -249,17 +262,6 @@ impl<'a> Post<'a> {
     fn new(index: usize, message: &'a Message, url: Url) -> Self {
         let (host, endpoint) = (url.origin().ascii_serialization(), url[..Position::AfterPath].to_owned());
         Self { index, message, url, host, endpoint }
-    }
-}
-
-/// Gives each message over which all its connections have ended the blame for that, where its endpoint has answered others.
-fn blame_suspects(known: &Known, receipts: &mut [Receipt]) {
-    for (_, suspects) in known.suspects.iter().filter(|(endpoint, _)| known.answered.contains(*endpoint)) {
-        for index in suspects {
-            if let Some(Err(error)) = receipts.get_mut(*index) {
-                *error = blamed(error);
-            }
-        }
     }
 }
 

@@ -8,9 +8,6 @@ use crate::guard::CallResult;
 
 pub(super) type Answer = Result<Outcome, HandlerError>;
 
-/// The time that an event stays away if its own target is missing, while its route goes on.
-const STRANDED_DELAY: Duration = Duration::from_secs(30);
-
 /// The state of a destination, by all receipts of a call; `None` if they say nothing about it.
 pub(super) fn verdict<'a>(receipts: impl IntoIterator<Item = &'a Receipt>) -> Option<CallResult> {
     let (mut refused, mut declined): (Option<&PublishError>, Option<&PublishError>) = (None, None);
@@ -64,7 +61,7 @@ pub(super) fn answer(route: &str, receipt: Receipt, delay: Option<Duration>) -> 
     let text = format!("route `{route}`: {error}");
     Err(match (kind, asked) {
         (PublishErrorKind::Unavailable | PublishErrorKind::Misconfigured, asked) => {
-            HandlerError::deferred_on_this_node(delay.unwrap_or(STRANDED_DELAY).max(asked.unwrap_or_default()), text)
+            HandlerError::deferred_on_this_node(delay.unwrap_or_default().max(asked.unwrap_or_default()), text)
         }
         (PublishErrorKind::Temporary, Some(delay)) => HandlerError::retry_after(delay, text),
         (PublishErrorKind::Temporary, None) => HandlerError::retryable(text),

@@ -123,7 +123,7 @@ impl Inner {
         for waiting in answers.iter_mut().filter(|answer| answer.is_none() || misses) {
             let (event, (receipt, parts)) = (sent.next(), receipts.next().unwrap_or_else(|| (no_receipt(), None)));
             let delay = receipt.as_ref().err().and_then(|error| self.delay(sink, error, parts.as_ref(), paused, now));
-            if let (None | Some(Delay::Prolonged(_)), Some(event)) = (&delay, event) {
+            if let (Some(Delay::Prolonged(_)), Some(event)) = (&delay, event) {
                 sink.stranded.tell(runtime, sink, event, &receipt);
             }
             *waiting = Some(answer(&runtime.name, receipt, delay.map(Delay::length)));

@@ -28,7 +28,8 @@ impl Delay {
 
 impl Inner {
     /// The time that an event stays away whose destination did not take it: for the pause of its route, which ends at `paused`, or of its
-    /// target. Without any the destination takes others, and what is unavailable is put off for longer each time.
+    /// target. Without any the destination takes others: what is unavailable is put off for longer each time, and what is refused for itself
+    /// returns one after the other. `None` where the destination is not to blame.
     pub(super) fn delay(
         &self,
         sink: &Sink,
@@ -55,7 +56,8 @@ impl Inner {
                 let spread = delay.mul_f64(0.5 + self.random.next_f64() / 2.0);
                 Some(if is_longest { Delay::Prolonged(spread) } else { Delay::Usual(spread) })
             }
-            _ => None,
+            (PublishErrorKind::Misconfigured, _) => Some(Delay::Prolonged(sink.returns.lock().delay(now))),
+            (PublishErrorKind::Temporary | PublishErrorKind::Permanent, _) => None,
         }
     }
 

@@ -3,6 +3,7 @@
 mod backoffs;
 mod breaker;
 mod limits;
+mod returns;
 mod targets;
 mod tenants;
 
@@ -10,5 +11,6 @@ pub(crate) use backoffs::Backoffs;
 pub use breaker::Breaker;
 pub(crate) use breaker::{Admission, CallResult, Circuit, Transition};
 pub(crate) use limits::Limits;
+pub(crate) use returns::Returns;
 pub(crate) use targets::{Part, Parts, Targets};
 pub(crate) use tenants::Tenants;

@@ -204,6 +204,7 @@ impl Checked {
             targets: Mutex::new(Targets::new(route.breaker)),
             tenants: Mutex::default(),
             backoffs: Mutex::new(Backoffs::new(route.breaker)),
+            returns: Mutex::default(),
             pausable_types: Mutex::default(),
             by_hand: Mutex::default(),
             stranded: Stranded::default(),

@@ -8,7 +8,7 @@ use pillarbox_core::publisher::{Message, Publisher};
 use super::pausable_types::PausableTypes;
 use super::rule::Remake;
 use crate::forward::{Stranded, TargetLog};
-use crate::guard::{Backoffs, Circuit, Limits, Part, Parts, Targets, Tenants};
+use crate::guard::{Backoffs, Circuit, Limits, Part, Parts, Returns, Targets, Tenants};
 use crate::observe::Meters;
 use crate::select::{Predicate, Selector};
 use crate::shape::{Format, HeaderRules, Outline, Template};
@@ -52,6 +52,8 @@ pub(crate) struct Sink {
     pub(crate) tenants: Mutex<Tenants>,
     /// The delays of events that were not taken while others were.
     pub(crate) backoffs: Mutex<Backoffs>,
+    /// The delays of events that are refused for themselves.
+    pub(crate) returns: Mutex<Returns>,
     pub(crate) pausable_types: Mutex<PausableTypes>,
     /// The reason, while an operator has it paused.
     pub(crate) by_hand: Mutex<Option<Arc<str>>>,

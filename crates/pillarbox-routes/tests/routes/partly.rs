@@ -82,6 +82,19 @@ async fn what_waits_for_another_message_is_put_off_for_a_moment() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_refused_for_itself_returns_one_after_the_other() {
+    let publisher = MemoryPublisher::new();
+    answer_ill(&publisher, PublishError::misconfigured("no queue is bound").limited_to(FailureScope::Target));
+    let forwarder = to(&publisher, "x");
+    let events = [event("well")].into_iter().chain((0..100).map(|_| event("ill")));
+    let answers = forwarder.handle(events.collect()).await;
+    let delays: Vec<_> = answers[1..].iter().map(|answer| put_off(answer).expect("it is put off")).collect();
+    let expected: Vec<_> = (0..100).map(|number| 30 * SECOND + number * Duration::from_millis(10)).collect();
+    assert_eq!((put_off(&answers[0]), delays), (None, expected));
+    assert_eq!(forwarder.status()[0].state, RouteState::Delivering);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_destination_that_asks_for_a_pause_is_left_alone_though_it_has_taken_some() {
     for scope in [FailureScope::Broker, FailureScope::Server, FailureScope::Target] {
         let publisher = MemoryPublisher::new();

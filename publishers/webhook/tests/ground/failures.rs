@@ -94,8 +94,20 @@ async fn a_message_over_which_each_connection_ends_is_to_blame_if_others_are_ans
         }
     }
     assert_eq!(receipts.iter().filter(|receipt| receipt.is_err()).count(), 2);
-    let error = publisher.publish(many(&target, 1)).await[0].clone().expect_err("cut off");
-    assert_eq!(error.kind(), Unavailable, "alone, nothing tells whether it is to blame: {error}");
+}
+
+/// Alone, nothing tells whether a message is to blame or its endpoint, until that has answered another one.
+#[tokio::test]
+async fn a_message_that_is_sent_alone_is_to_blame_if_others_are_answered_before_it_is_sent_again() {
+    let Raw { address, .. } = &ending(|number| number == 0).await;
+    let (publisher, target) = (publisher(), format!("http://{address}/x"));
+    let kind = async |number: usize| {
+        let receipts = publisher.publish(vec![message(&*target, number)]).await;
+        receipts[0].as_ref().err().map(pillarbox_core::publisher::PublishError::kind)
+    };
+    assert_eq!([kind(0).await, kind(0).await], [Some(Unavailable); 2]);
+    assert_eq!([kind(1).await, kind(0).await], [None, Some(Temporary)]);
+    assert_eq!(kind(0).await, Some(Unavailable), "each attempt needs an answer of its own");
 }
 
 #[tokio::test]

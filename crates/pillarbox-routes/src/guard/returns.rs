@@ -1,0 +1,42 @@
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The shortest time that an event stays away which its destination refuses for itself.
+const SHORTEST: Duration = Duration::from_secs(30);
+/// The time between the returns of two of them.
+const INTERVAL: Duration = Duration::from_millis(10);
+/// The longest time that one stays away. What comes later returns between the others.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// The returns of events that their destination refuses for themselves, until somebody changes something: one after the other, so that many of
+/// them do not take a broker and a database up all at once, again and again.
+#[derive(Debug, Default)]
+pub(crate) struct Returns {
+    next: Option<Instant>,
+}
+
+impl Returns {
+    /// The time that one more stays away.
+    pub(crate) fn delay(&mut self, now: Instant) -> Duration {
+        let (first, last) = (now + SHORTEST, now + LONGEST);
+        let at = self.next.filter(|next| (first..=last).contains(next)).unwrap_or(first);
+        self.next = Some(at + INTERVAL);
+        at - now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_returns_after_the_other() {
+        let (now, mut returns) = (Instant::now(), Returns::default());
+        let delays: Vec<_> = (0..57_002).map(|_| returns.delay(now)).collect();
+        assert_eq!(delays[..3], [SHORTEST, SHORTEST + INTERVAL, SHORTEST + INTERVAL * 2]);
+        assert_eq!(delays[57_000..], [LONGEST, SHORTEST], "then between the others");
+        let later = now + LONGEST;
+        assert_eq!(returns.delay(later), SHORTEST, "the others have returned");
+    }
+}
