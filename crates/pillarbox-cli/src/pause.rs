@@ -205,7 +205,7 @@ pub(crate) fn table(pauses: &[Pause]) -> String {
 
 /// The pauses that hold an event of this type for this handler, in words.
 pub(crate) fn holding(pauses: &[Pause], event_type: &str, handler: Option<&str>) -> Option<String> {
-    let holding = pauses.iter().filter(|pause| pause.holds(event_type, handler));
+    let holding = pauses.iter().filter(|pause| pause.applies_to(event_type, handler));
     let said: Vec<String> = holding
         .map(|pause| {
             let why = pause.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();

@@ -6,20 +6,24 @@ use std::borrow::Cow;
 pub(crate) const MASK: &str = "••••••";
 
 /// Parts of names, in lower case without `-` and `_`, whose values are secrets.
-const SECRETS: [&str; 13] = [
+const SECRETS: [&str; 17] = [
+    "accesskey",
     "apikey",
     "authorization",
+    "bearer",
     "cookie",
     "credential",
     "cvv",
     "iban",
     "jwt",
+    "passcode",
     "passphrase",
     "passwd",
     "password",
     "privatekey",
     "pwd",
     "secret",
+    "sessionid",
 ];
 
 /// The ends of such names: what has more behind it is another thing, such as `tokens_used` and `author`.
@@ -33,6 +37,32 @@ pub(crate) fn form(text: &str) -> Option<String> {
     let pairs: Option<Vec<(&str, &str)>> = pairs.map(|pair| pair.filter(|(name, _)| is_name(name))).collect();
     let pairs = pairs?.into_iter().map(|(name, value)| format!("{name}={}", shown(name, value)));
     Some(pairs.collect::<Vec<_>>().join("&"))
+}
+
+/// An absolute URL without what opens it, as an incoming webhook's does: user and password, long parts of its path, and its query; `None` for
+/// other text, and for a URL that has none of these.
+pub(crate) fn url(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once("://")?;
+    let is_scheme = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    if !is_scheme || rest.contains(char::is_whitespace) {
+        return None;
+    }
+    let (place, query) = match rest.split_once(['?', '#']) {
+        Some((place, _)) => (place, format!("?{MASK}")),
+        None => (rest, String::new()),
+    };
+    let mut segments = place.split('/');
+    let authority = segments.next().unwrap_or_default();
+    let authority = authority.rsplit_once('@').map_or(authority.to_owned(), |(_, host)| format!("{MASK}@{host}"));
+    let segments = segments.map(|segment| if may_open(segment) { MASK } else { segment });
+    let masked = std::iter::once(authority.as_str()).chain(segments).collect::<Vec<_>>().join("/");
+    Some(format!("{scheme}://{masked}{query}")).filter(|masked| masked != text)
+}
+
+/// True for a part of a path that is long and has letters and digits, as tokens do.
+fn may_open(segment: &str) -> bool {
+    let has = |is: fn(&char) -> bool| segment.chars().any(|c| is(&c));
+    segment.len() >= 16 && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic)
 }
 
 /// True if what has this name is a secret: a header, a setting, or a member of a payload.
@@ -56,6 +86,16 @@ mod tests {
         assert_eq!(masked("user=ada&password=s3cret&next=%2F"), Some(format!("user=ada&password={MASK}&next=%2F")));
         for text in ["plain words", "a = b", "", "x=1&y", "<a href=\"x\">"] {
             assert_eq!(masked(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_url_hides_what_opens_it() {
+        let hook = "https://hooks.slack.com/services/T0/B0/abcdefgh12345678XYZ";
+        assert_eq!(url(hook), Some(format!("https://hooks.slack.com/services/T0/B0/{MASK}")));
+        assert_eq!(url("https://u:p@h.example/x?k=1#y"), Some(format!("https://{MASK}@h.example/x?{MASK}")));
+        for text in ["https://shop.example/orders/2026", "urn:x:y", "plain words", "see https://u:p@h/ there", "://x"] {
+            assert_eq!(url(text), None, "{text}");
         }
     }
 

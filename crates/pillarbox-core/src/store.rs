@@ -70,7 +70,7 @@ use auto_impl::auto_impl;
 
 use crate::clock::Timestamp;
 use crate::error::StoreError;
-use crate::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
+use crate::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
 use crate::row::{Expected, NewRow, Verdict};
 
 /// A database that holds an outbox table: what the engine asks of it. What operators ask is in [`Upkeep`].
@@ -159,7 +159,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// # Behavior
     /// - `join_refuses_a_mode_that_cannot_coexist`
     /// - `join_ignores_expired_nodes_of_another_mode`
-    async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError>;
+    async fn join(&self, node: &NodeId, mode: NodeMode, lease: Duration) -> Result<(), StoreError>;
 
     /// Tries to become the one owner of all partitions. First clears away every node whose lease has ended, which frees
     /// what it owned, in one transaction. Here and in the other methods a [`LeaseClock`] of the store's judges which leases have ended.

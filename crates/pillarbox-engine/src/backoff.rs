@@ -39,8 +39,8 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Chance(u64);
-    impl Random for Chance {
+    struct Fixed(u64);
+    impl Random for Fixed {
         fn next_u64(&self) -> u64 {
             self.0
         }
@@ -49,14 +49,14 @@ mod tests {
     #[test]
     fn an_interval_is_shortened_by_up_to_a_quarter_and_never_lengthened() {
         let second = Duration::from_secs(1);
-        let at = |chance| jittered(second, &Chance(chance)).as_millis();
+        let at = |chance| jittered(second, &Fixed(chance)).as_millis();
         assert_eq!((at(0), at(1 << 63)), (750, 875));
-        assert!(jittered(second, &Chance(u64::MAX)) <= second && at(u64::MAX) >= 999);
+        assert!(jittered(second, &Fixed(u64::MAX)) <= second && at(u64::MAX) >= 999);
     }
 
     #[test]
     fn waits_grow_from_50_ms_to_5_s_and_begin_anew_after_a_success() {
-        let (mut backoff, middle) = (Backoff::default(), Chance(1 << 63));
+        let (mut backoff, middle) = (Backoff::default(), Fixed(1 << 63));
         assert!(backoff.is_first() && !backoff.end());
         let waits: Vec<_> = (0..9).map(|_| backoff.next(&middle).as_millis()).collect();
         assert_eq!(waits, [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use pillarbox::error::{BoxError, ConfigError, StartError, StoreError, StoreErrorKind};
 
 use crate::address::UnknownAddress;
+use crate::report::plain;
 
 /// The errors that every program knows. One with errors of its own holds it in a variant `Common`; see
 /// [`common_failures`](crate::common_failures).
@@ -119,8 +120,8 @@ pub fn sentence(error: &(dyn Error + 'static)) -> String {
         }
         current = cause;
     }
-    // A user of the program does not call the library.
-    text.replace('\n', " ").replace("run `store.migrate()` or `pillarbox migrate", "run `pillarbox migrate")
+    // A broker, or a row of another program, may have given words of it. A user of the program does not call the library.
+    plain(&text.replace('\n', " ")).replace("run `store.migrate()` or `pillarbox migrate", "run `pillarbox migrate")
 }
 
 fn is_of_store(error: &(dyn Error + 'static)) -> bool {

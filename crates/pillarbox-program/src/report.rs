@@ -48,10 +48,16 @@ pub fn listing(heading: impl Into<Row>, rows: impl IntoIterator<Item = impl Into
     table
 }
 
-/// Text from a table, safe for a terminal: control characters are escaped.
+/// Text from elsewhere, safe for a terminal: what has an effect there, or is not seen, is escaped.
 pub fn plain(text: &str) -> String {
-    let is_plain = |c: &char| !c.is_control() && !turns_the_line(*c);
+    let is_plain = |c: &char| !c.is_control() && !turns_the_line(*c) && !is_invisible(*c);
     text.chars().map(|c| if is_plain(&c) { c.to_string() } else { c.escape_default().to_string() }).collect()
+}
+
+/// True for what takes no room, so that two names which look alike are not the same. Of marks that shape what stands beside them, as in
+/// emoji, only those that never do are meant.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// True if what follows may be shown at another place of the line, or on another line: marks of direction, and separators.

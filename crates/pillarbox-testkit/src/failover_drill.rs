@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::{BoxError, StoreError};
 use pillarbox_core::event::Envelope;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::Store;
 use pillarbox_engine::run::Outbox;
@@ -26,7 +26,7 @@ pub struct FailoverDrill {
 
 #[derive(Debug)]
 struct Running {
-    mode: Mode,
+    mode: NodeMode,
     store: Arc<dyn Store>,
     outbox: Outbox,
     recorder: Recorder,
@@ -43,7 +43,7 @@ impl FailoverDrill {
     /// # Errors
     /// When a store fails.
     pub async fn start(stores: [Arc<dyn Store>; 4], lease: Duration) -> Result<Self, BoxError> {
-        let modes = [Mode::SingleNode, Mode::MultiNode, Mode::Partitioned, Mode::Ordered];
+        let modes = [NodeMode::SingleNode, NodeMode::MultiNode, NodeMode::Partitioned, NodeMode::Ordered];
         let mut outboxes = Vec::new();
         for (mode, store) in modes.into_iter().zip(stores) {
             store.migrate().await?;
@@ -53,7 +53,7 @@ impl FailoverDrill {
     }
 
     /// Starts an outbox of one mode, on a table that is there.
-    pub(crate) async fn of(mode: Mode, store: Arc<dyn Store>, lease: Duration) -> Result<Self, BoxError> {
+    pub(crate) async fn of(mode: NodeMode, store: Arc<dyn Store>, lease: Duration) -> Result<Self, BoxError> {
         let (recorder, gate) = gated();
         let outbox = Outbox::builder(mode).store(Arc::clone(&store)).lease(lease).poll_interval(POLL, POLL);
         let outbox = outbox.handle_all(recorder.clone()).start().await?;
@@ -150,13 +150,13 @@ impl Running {
             let is_new = by_node.insert((*index, call.node.clone()));
             assert!(is_new, "{}: {} delivered the new event {index} twice", self.mode, call.node);
             if !std::mem::replace(&mut seen[*index], true) {
-                let order = if self.mode == Mode::Ordered { 0 } else { index % KEYS };
+                let order = if self.mode == NodeMode::Ordered { 0 } else { index % KEYS };
                 first_calls.entry(order).or_default().push(*index);
             }
         }
         let missing = seen.iter().filter(|seen| !**seen).count();
         assert_eq!(missing, 0, "{}: of {} new events so many were never delivered", self.mode, events.len());
-        let ordered = matches!(self.mode, Mode::Partitioned | Mode::Ordered);
+        let ordered = matches!(self.mode, NodeMode::Partitioned | NodeMode::Ordered);
         for calls in first_calls.into_values() {
             assert!(calls.is_sorted() || !ordered, "{}: new events were delivered in the order {calls:?}", self.mode);
         }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::event::EventId;
-use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Division, EventFilter,
@@ -241,7 +241,7 @@ impl<S: Store> Store for FaultyStore<S> {
     async fn check(&self) -> Result<(), StoreError> {
         self.inner.check().await
     }
-    async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
+    async fn join(&self, node: &NodeId, mode: NodeMode, lease: Duration) -> Result<(), StoreError> {
         self.call(Operation::Join, operation::JOIN, self.inner.join(node, mode, lease)).await
     }
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Stamp;
-use pillarbox_core::ownership::{Acquired, Epochs, Holding, Mode, NodeId, NodeName, Partitions, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Holding, NodeId, NodeMode, NodeName, Partitions, Share};
 use pillarbox_core::store::Store;
 
 use crate::events::HOUR;
@@ -16,7 +16,7 @@ pub(crate) fn stranger() -> Result<NodeId, BoxError> {
 }
 
 /// A node with a lease that outlasts every test.
-async fn joined(store: &dyn Store, mode: Mode) -> Result<NodeId, BoxError> {
+async fn joined(store: &dyn Store, mode: NodeMode) -> Result<NodeId, BoxError> {
     let node = stranger()?;
     store.join(&node, mode, HOUR).await?;
     Ok(node)
@@ -24,17 +24,17 @@ async fn joined(store: &dyn Store, mode: Mode) -> Result<NodeId, BoxError> {
 
 /// A node that can own the table.
 pub(crate) async fn member(store: &dyn Store) -> Result<NodeId, BoxError> {
-    joined(store, Mode::SingleNode).await
+    joined(store, NodeMode::SingleNode).await
 }
 
 /// One of several nodes that deliver side by side, each the rows it holds.
 pub(crate) async fn peer(store: &dyn Store) -> Result<NodeId, BoxError> {
-    joined(store, Mode::MultiNode).await
+    joined(store, NodeMode::MultiNode).await
 }
 
 /// One of several nodes that share the partitions.
 pub(crate) async fn sharer(store: &dyn Store) -> Result<NodeId, BoxError> {
-    joined(store, Mode::Partitioned).await
+    joined(store, NodeMode::Partitioned).await
 }
 
 /// Lets a registered node give `give` and take the partitions that are free for it, and returns those that it owns and should

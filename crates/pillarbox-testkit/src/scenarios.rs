@@ -24,7 +24,7 @@ mod test_outbox;
 mod transactions;
 mod upkeep;
 
-use pillarbox_core::ownership::Mode::{MultiNode, Ordered, Partitioned, SingleNode};
+use pillarbox_core::ownership::NodeMode::{MultiNode, Ordered, Partitioned, SingleNode};
 
 use crate::run::Case;
 use crate::{Fault, Harness};

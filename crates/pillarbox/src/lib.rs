@@ -316,7 +316,7 @@ pub mod backend {
         #[doc(no_inline)]
         pub use crate::run::{NodeId, NodeName};
         pub use pillarbox_core::ownership::{
-            Acquired, CRASHED, DIED, Epochs, Fence, Holding, LeaseMark, Mode, Owner, Partitions, PriorAttempt,
+            Acquired, CRASHED, DIED, Epochs, Fence, Holding, LeaseMark, NodeMode, Owner, Partitions, PriorAttempt,
             Reclaimed, Renewal, Share, Sharing, Takeover, begun_by, spread,
         };
     }

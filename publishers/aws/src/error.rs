@@ -69,7 +69,7 @@ impl Problem {
     }
 
     /// The publish error of this problem, for a message to `target`.
-    pub(crate) fn error(&self, target: &str) -> PublishError {
+    pub(crate) fn publish_error(&self, target: &str) -> PublishError {
         match self {
             Self::Silence(text) => PublishError::unavailable(format!("the service does not answer: {}", short(text))),
             Self::Stranger(text) => PublishError::misconfigured(format!(
@@ -249,7 +249,7 @@ mod tests {
         ];
         for (status, code, sender_fault, kind) in cases {
             let problem = Problem::Refusal { status, code: code.to_owned(), message: String::new(), sender_fault };
-            assert_eq!(problem.error("queue").kind(), kind, "{status} {code}");
+            assert_eq!(problem.publish_error("queue").kind(), kind, "{status} {code}");
         }
         for (message, kind, may_be_of_one) in [
             ("Invalid parameter: TopicArn", Misconfigured, false),
@@ -258,7 +258,7 @@ mod tests {
         ] {
             let (code, message) = ("InvalidParameter".to_owned(), message.to_owned());
             let problem = Problem::Refusal { status: 400, code, message, sender_fault: true };
-            assert_eq!((problem.error("topic").kind(), problem.may_be_of_one()), (kind, may_be_of_one), "{problem:?}");
+            assert_eq!((problem.publish_error("topic").kind(), problem.may_be_of_one()), (kind, may_be_of_one), "{problem:?}");
         }
         let unclear = Problem::Refusal {
             status: 400,
@@ -267,9 +267,9 @@ mod tests {
             sender_fault: true,
         };
         assert!(unclear.may_be_of_one(), "each is sent alone before it is tried again for nothing");
-        assert_eq!(Problem::Silence(String::new()).error("q").kind(), Unavailable);
-        assert_eq!(Problem::Stranger(String::new()).error("q").kind(), Misconfigured);
-        assert_eq!(Problem::NoCredentials(String::new()).error("q").kind(), Misconfigured);
+        assert_eq!(Problem::Silence(String::new()).publish_error("q").kind(), Unavailable);
+        assert_eq!(Problem::Stranger(String::new()).publish_error("q").kind(), Misconfigured);
+        assert_eq!(Problem::NoCredentials(String::new()).publish_error("q").kind(), Misconfigured);
     }
 
     #[test]
@@ -297,7 +297,7 @@ mod tests {
         for (status, code, target, scope) in cases {
             let problem =
                 Problem::Refusal { status, code: code.to_owned(), message: String::new(), sender_fault: true };
-            let error = problem.error(target);
+            let error = problem.publish_error(target);
             assert_eq!((error.kind(), error.scope()), (Unavailable, scope), "{status} {code} {target}");
         }
     }

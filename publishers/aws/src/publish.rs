@@ -128,7 +128,7 @@ impl<S: Service> Courier<S> {
             let service = self.service().await?;
             for target in targets {
                 S::accept(target).map_err(|error| PublishError::misconfigured(error.to_string()))?;
-                service.check(target).await.map_err(|problem| problem.error(target))?;
+                service.check(target).await.map_err(|problem| problem.publish_error(target))?;
             }
             Ok(())
         };
@@ -235,11 +235,13 @@ impl<S: Service> Call<'_, S> {
                 let mut receipts = Receipts::with_capacity(batch.len());
                 for entry in batch {
                     let alone = self.attempt(target, std::slice::from_ref(&entry)).await;
-                    receipts.extend(alone.unwrap_or_else(|problem| vec![(entry.index, Err(problem.error(target)))]));
+                    receipts.extend(
+                        alone.unwrap_or_else(|problem| vec![(entry.index, Err(problem.publish_error(target)))]),
+                    );
                 }
                 receipts
             }
-            Err(problem) => batch.iter().map(|entry| (entry.index, Err(problem.error(target)))).collect(),
+            Err(problem) => batch.iter().map(|entry| (entry.index, Err(problem.publish_error(target)))).collect(),
             Ok(receipts) => receipts,
         }
     }
@@ -257,7 +259,7 @@ impl<S: Service> Call<'_, S> {
         let late = |_| Err(Problem::Silence("no answer in time".to_owned()));
         let mut outcomes = timeout_at(self.deadline, sending).await.unwrap_or_else(late)?;
         let mut receipt = |entry: &Entry| match outcomes.remove(&entry.index.to_string()) {
-            Some(outcome) => outcome.map_err(|problem| problem.error(target)),
+            Some(outcome) => outcome.map_err(|problem| problem.publish_error(target)),
             None => Err(PublishError::temporary(format!("{target}: the service says nothing of it"))),
         };
         Ok(batch.iter().map(|entry| (entry.index, receipt(entry))).collect())

@@ -43,12 +43,12 @@ fn ask(client: &Arc<Client>, targets: &[String], limit: Duration) -> Result<(), 
     }
     for target in targets {
         let found = client.client().fetch_metadata(Some(target), limit);
-        let metadata = found.map_err(|failure| error::of(code(&failure), target))?;
+        let metadata = found.map_err(|failure| error::publish_error(code(&failure), target))?;
         let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == target) else {
-            return Err(error::of(RDKafkaErrorCode::UnknownTopic, target));
+            return Err(error::publish_error(RDKafkaErrorCode::UnknownTopic, target));
         };
         if let Some(problem) = topic.error() {
-            return Err(error::of(problem.into(), target));
+            return Err(error::publish_error(problem.into(), target));
         }
     }
     client.context().clear();

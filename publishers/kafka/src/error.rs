@@ -77,7 +77,7 @@ pub(crate) fn cause(code: RDKafkaErrorCode) -> Cause {
 }
 
 /// The publish error of a code, for a message to `topic`.
-pub(crate) fn of(code: RDKafkaErrorCode, topic: &str) -> PublishError {
+pub(crate) fn publish_error(code: RDKafkaErrorCode, topic: &str) -> PublishError {
     let text = format!("topic {topic}: {code}");
     match cause(code) {
         Cause::Away => PublishError::unavailable(text),
@@ -124,10 +124,10 @@ mod tests {
     #[test]
     fn an_answer_about_a_partition_concerns_its_topic_alone() {
         for code in [NotEnoughReplicas, NotEnoughReplicasAfterAppend, LeaderNotAvailable, KafkaStorageError] {
-            assert_eq!(of(code, "orders").scope(), FailureScope::Target, "{code:?}");
+            assert_eq!(publish_error(code, "orders").scope(), FailureScope::Target, "{code:?}");
         }
         for code in [MessageTimedOut, BrokerTransportFailure, AllBrokersDown, PurgeQueue, QueueFull] {
-            assert_eq!(of(code, "orders").scope(), FailureScope::Broker, "{code:?}");
+            assert_eq!(publish_error(code, "orders").scope(), FailureScope::Broker, "{code:?}");
         }
     }
 
@@ -183,7 +183,7 @@ mod tests {
         ];
         for (kind, codes) in cases {
             for &code in codes {
-                let error = of(code, "orders");
+                let error = publish_error(code, "orders");
                 assert_eq!(error.kind(), kind, "{code:?}");
                 assert!(error.to_string().starts_with("topic orders: "), "{error}");
             }

@@ -127,7 +127,7 @@ impl Call {
                 Ok(()) => return Ok(waiting),
                 Err((failure, same)) if code(&failure) == RDKafkaErrorCode::QueueFull => {
                     if Instant::now() + ROOM >= self.deadline {
-                        return Err(error::of(RDKafkaErrorCode::QueueFull, &message.target));
+                        return Err(error::publish_error(RDKafkaErrorCode::QueueFull, &message.target));
                     }
                     record = same;
                     sleep(ROOM).await;
@@ -209,7 +209,7 @@ impl Call {
             _ => None,
         };
         let refusal = || self.health.borrow().refusal().filter(|_| error::cause(code) == Cause::Away);
-        error.or_else(refusal).unwrap_or_else(|| error::of(code, &message.target))
+        error.or_else(refusal).unwrap_or_else(|| error::publish_error(code, &message.target))
     }
 
     /// The error of a message without a report. Where others were delivered meanwhile, its topic alone is in trouble.

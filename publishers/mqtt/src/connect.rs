@@ -31,7 +31,7 @@ impl MqttPublisher {
         options.validate().map_err(|error| PublishError::misconfigured(format!("{address}: {error}")))?;
         let (client, mut events) = AsyncClient::builder(options).capacity(WAITING).build();
         loop {
-            let event = events.poll().await.map_err(|error| error::explain(&error, address))?;
+            let event = events.poll().await.map_err(|error| error::publish_error(&error, address))?;
             if let Event::Incoming(Packet::ConnAck(welcome)) = event {
                 let max_packet = welcome.properties.and_then(|properties| properties.max_packet_size);
                 return Ok(Session::new(client, events, max_packet, address.clone()));

@@ -7,7 +7,7 @@ use rumqttc::{
 };
 
 /// The one place where the client's errors get their kind. `about` is the broker.
-pub(crate) fn explain(error: &ConnectionError, about: &str) -> PublishError {
+pub(crate) fn publish_error(error: &ConnectionError, about: &str) -> PublishError {
     let said = match error {
         ConnectionError::ConnectionRefused(code)
         | ConnectionError::MqttState(StateError::ConnFail { reason: code }) => {
@@ -73,7 +73,7 @@ impl Suspicion {
 
 /// The end of a connection by this error of the client. `about` is the broker.
 pub(crate) fn end(error: &ConnectionError, about: &str) -> End {
-    End { error: explain(error, about), suspicion: suspicion(error) }
+    End { error: publish_error(error, about), suspicion: suspicion(error) }
 }
 
 /// MQTT's reason code for "packet too large".
@@ -219,11 +219,11 @@ mod tests {
             (ConnectionError::MqttState(StateError::ConnectionAborted), Unavailable),
         ];
         for (error, kind) in table {
-            let explained = explain(&error, "mqtt://h:1883");
-            assert_eq!(explained.kind(), kind, "{error:?}");
-            assert!(explained.to_string().starts_with("mqtt://h:1883: "), "{explained}");
+            let told = publish_error(&error, "mqtt://h:1883");
+            assert_eq!(told.kind(), kind, "{error:?}");
+            assert!(told.to_string().starts_with("mqtt://h:1883: "), "{told}");
         }
-        let text = explain(&left(DisconnectReasonCode::SessionTakenOver), "h").to_string();
+        let text = publish_error(&left(DisconnectReasonCode::SessionTakenOver), "h").to_string();
         assert!(text.contains("client_id") && text.contains("said"), "{text}");
     }
 

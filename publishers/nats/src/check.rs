@@ -3,7 +3,7 @@ use pillarbox_core::publisher::PublishError;
 use tokio::time::{Instant, timeout_at};
 
 use crate::connection::Connection;
-use crate::error::{Failure, sort};
+use crate::error::{Failure, publish_error};
 use crate::refusals::Refusal;
 use crate::{NatsPublisher, message};
 
@@ -39,7 +39,7 @@ impl NatsPublisher {
         let asking = permitted(&connection, stream_of(&connection, &pattern));
         match timeout_at(deadline, asking).await.unwrap_or_else(|_| Err(self.late()))? {
             None => Ok(false),
-            Some(None) => Err(sort(&Failure::NoStream(&pattern))),
+            Some(None) => Err(publish_error(&Failure::NoStream(&pattern))),
             // Of several streams, the first one is named.
             Some(Some(name)) => Ok(self.options.expected_stream.as_ref().is_none_or(|expected| *expected == name)),
         }
@@ -49,7 +49,7 @@ impl NatsPublisher {
     async fn check_stream(&self, connection: &Connection, target: &str) -> Result<(), PublishError> {
         let Some(name) = permitted(connection, stream_of(connection, target)).await? else { return Ok(()) };
         match (name, &self.options.expected_stream) {
-            (None, _) => Err(sort(&Failure::NoStream(target))),
+            (None, _) => Err(publish_error(&Failure::NoStream(target))),
             (Some(name), Some(expected)) if *expected != name => Err(PublishError::misconfigured(format!(
                 "the subject `{target}` is taken by the stream `{name}`, and the option `expected_stream` says `{expected}`; \
                  change one of them"
@@ -80,7 +80,7 @@ async fn permitted<T>(
         answer = answer => answer.map(Some),
         refusal = connection.refusals.wait(REQUEST, since) => match refusal {
             Refusal::Publish => Ok(None),
-            Refusal::Confirmations => Err(sort(&Failure::Refused(refusal, REQUEST))),
+            Refusal::Confirmations => Err(publish_error(&Failure::Refused(refusal, REQUEST))),
         },
     }
 }
@@ -95,7 +95,7 @@ pub(crate) async fn stream_of(connection: &Connection, subject: &str) -> Result<
     match connection.context.stream_by_subject(subject).await {
         Ok(name) => Ok(Some(name)),
         Err(failure) if failure.kind() == GetStreamByNameErrorKind::NotFound => Ok(None),
-        Err(failure) => Err(sort(&Failure::Stream(&failure))),
+        Err(failure) => Err(publish_error(&Failure::Stream(&failure))),
     }
 }
 

@@ -9,7 +9,7 @@ use pillarbox_core::publisher::PublishError;
 use tokio::time::Instant;
 
 use crate::NatsPublisher;
-use crate::error::{Failure, sort};
+use crate::error::{Failure, publish_error};
 use crate::refusals::Refusals;
 use crate::servers::Login;
 
@@ -34,8 +34,10 @@ impl Connection {
         let NatsPublisher { options, servers, .. } = publisher;
         let refusals = Arc::new(Refusals::default());
         let connect = connect_options(publisher, &refusals).await?;
-        let client =
-            connect.connect(&*servers.addresses).await.map_err(|failure| sort(&Failure::Connect(&failure, servers)))?;
+        let client = connect
+            .connect(&*servers.addresses)
+            .await
+            .map_err(|failure| publish_error(&Failure::Connect(&failure, servers)))?;
         forget_the_servers(&client).await?;
         let context = ContextBuilder::new()
             // Beyond the deadline of every call, which ends by itself.

@@ -34,7 +34,7 @@ pub(crate) enum Failure<'a> {
 
 /// Translates the failure into an error of the port. The client's texts hold no credentials, since it is given addresses without
 /// them.
-pub(crate) fn sort(failure: &Failure<'_>) -> PublishError {
+pub(crate) fn publish_error(failure: &Failure<'_>) -> PublishError {
     match failure {
         Failure::Connect(error, servers) => connecting(error, servers),
         Failure::Publish(error, subject) => publishing(error, subject),
@@ -111,7 +111,7 @@ fn is_denial(source: &(dyn Error + 'static)) -> bool {
 
 fn publishing(error: &jetstream::context::PublishError, subject: &str) -> PublishError {
     match error.kind() {
-        PublishErrorKind::StreamNotFound => sort(&Failure::NoStream(subject)),
+        PublishErrorKind::StreamNotFound => publish_error(&Failure::NoStream(subject)),
         PublishErrorKind::MaxPayloadExceeded => PublishError::permanent(format!(
             "the message is too large for the server: {}",
             error.source().map(ToString::to_string).unwrap_or_default()
@@ -121,7 +121,7 @@ fn publishing(error: &jetstream::context::PublishError, subject: &str) -> Publis
             None if error.kind() == PublishErrorKind::Other
                 && sources(error).any(|source| source.is::<serde_json::Error>()) =>
             {
-                sort(&Failure::Stranger(subject))
+                publish_error(&Failure::Stranger(subject))
             }
             None if matches!(error.kind(), PublishErrorKind::BrokenPipe | PublishErrorKind::Other) => {
                 PublishError::unavailable("the connection was lost before the confirmation came")
@@ -227,10 +227,10 @@ mod tests {
             (ConnectError::new(MaxReconnects), Unavailable, "no connection"),
         ];
         for (error, kind, text) in table {
-            let sorted = sort(&Failure::Connect(&error, &servers()));
-            assert_eq!(sorted.kind(), kind, "{error:?}");
-            assert!(sorted.to_string().contains(text) && sorted.to_string().contains("nats://localhost"), "{sorted}");
-            assert!(!sorted.to_string().contains("hunter2"), "{sorted}");
+            let told = publish_error(&Failure::Connect(&error, &servers()));
+            assert_eq!(told.kind(), kind, "{error:?}");
+            assert!(told.to_string().contains(text) && told.to_string().contains("nats://localhost"), "{told}");
+            assert!(!told.to_string().contains("hunter2"), "{told}");
         }
     }
 
@@ -264,9 +264,9 @@ mod tests {
             (said(400, 10071), Temporary, "what it says"),
         ];
         for (error, kind, text) in table {
-            let sorted = sort(&Failure::Publish(&error, "orders"));
-            assert_eq!(sorted.kind(), kind, "{error:?}");
-            assert!(sorted.to_string().contains(text), "{sorted}");
+            let told = publish_error(&Failure::Publish(&error, "orders"));
+            assert_eq!(told.kind(), kind, "{error:?}");
+            assert!(told.to_string().contains(text), "{told}");
         }
     }
 
@@ -278,15 +278,15 @@ mod tests {
         for (codes, scope) in [(&streams[..], FailureScope::Target), (&servers[..], FailureScope::Broker)] {
             for (code, error_code) in codes {
                 let failure = Error::with_source(PublishErrorKind::Other, answer(*code, *error_code));
-                let sorted = sort(&Failure::Publish(&failure, "orders"));
-                assert_eq!((sorted.kind(), sorted.scope()), (Unavailable, scope), "{error_code}");
+                let told = publish_error(&Failure::Publish(&failure, "orders"));
+                assert_eq!((told.kind(), told.scope()), (Unavailable, scope), "{error_code}");
             }
         }
     }
 
     #[test]
     fn a_command_to_copy_holds_no_text_of_an_event_but_plain_names() {
-        let told = |subject| sort(&Failure::NoStream(subject)).to_string();
+        let told = |subject| publish_error(&Failure::NoStream(subject)).to_string();
         for subject in ["orders.placed", "a-b_c.D9", "orders.>", "*.x"] {
             assert!(
                 told(subject).ends_with(&format!("nats stream add NAME --subjects '{subject}'")),
@@ -304,9 +304,9 @@ mod tests {
     fn a_message_that_is_in_process_waits_alone() {
         let conflict = jetstream::context::PublishError::with_source(PublishErrorKind::Other, answer(409, 10158));
         for failure in [Failure::Publish(&conflict, "orders"), Failure::NotStored("orders")] {
-            let sorted = sort(&failure);
+            let told = publish_error(&failure);
             assert_eq!(
-                (sorted.kind(), sorted.scope(), sorted.delay()),
+                (told.kind(), told.scope(), told.delay()),
                 (Unavailable, FailureScope::Message, Some(IN_PROCESS)),
                 "{failure:?}"
             );
@@ -332,9 +332,9 @@ mod tests {
             ),
         ];
         for (error, kind, text) in table {
-            let sorted = sort(&Failure::Stream(&error));
-            assert_eq!(sorted.kind(), kind, "{error:?}");
-            assert!(sorted.to_string().contains(text), "{sorted}");
+            let told = publish_error(&Failure::Stream(&error));
+            assert_eq!(told.kind(), kind, "{error:?}");
+            assert!(told.to_string().contains(text), "{told}");
         }
     }
 }

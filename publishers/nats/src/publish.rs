@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::NatsPublisher;
 use crate::connection::Connection;
-use crate::error::{Failure, sort};
+use crate::error::{Failure, publish_error};
 use crate::message::{self, LastSubject};
 
 /// Messages of one call that are sent before the first confirmation is waited for. What a call holds it gives back as a whole
@@ -132,7 +132,7 @@ impl Portion<'_> {
     async fn send(&self, subject: Subject, message: Message) -> Result<PublishAckFuture, PublishError> {
         let encoded = message::encode(message, self.expected_stream)?;
         let sent = self.connection.context.send_publish(subject.clone(), encoded).await;
-        sent.map_err(|failure| sort(&Failure::Publish(&failure, &subject)))
+        sent.map_err(|failure| publish_error(&Failure::Publish(&failure, &subject)))
     }
 
     /// Waits for the answers until the deadline, or until none has come for a while after one has.
@@ -181,13 +181,13 @@ impl Portion<'_> {
             // The confirmation first: mostly it is there, and then there is nothing else to ask for.
             biased;
             answer = &mut one.ack => match answer {
-                Ok(ack) if ack.stream.is_empty() => Err(sort(&Failure::Stranger(subject))),
+                Ok(ack) if ack.stream.is_empty() => Err(publish_error(&Failure::Stranger(subject))),
                 // Servers from before September 2024 may never store it: they know its id alone.
-                Ok(ack) if ack.sequence == 0 => Err(sort(&Failure::NotStored(subject))),
+                Ok(ack) if ack.sequence == 0 => Err(publish_error(&Failure::NotStored(subject))),
                 Ok(ack) => Ok(Some(format!("{}/{}", ack.stream, ack.sequence))),
-                Err(failure) => Err(sort(&Failure::Publish(&failure, subject))),
+                Err(failure) => Err(publish_error(&Failure::Publish(&failure, subject))),
             },
-            refusal = self.connection.refusals.wait(subject, self.since) => Err(sort(&Failure::Refused(refusal, subject))),
+            refusal = self.connection.refusals.wait(subject, self.since) => Err(publish_error(&Failure::Refused(refusal, subject))),
         };
         if is_answer(&receipt) {
             self.connection.note_answer(Instant::now());

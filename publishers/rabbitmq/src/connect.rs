@@ -38,7 +38,7 @@ impl RabbitMqPublisher {
 
     async fn connect(&self) -> Result<Arc<Session>, PublishError> {
         let attempt = timeout(self.options.timeout, self.log_in()).await.map_err(|_| self.late("connecting"))?;
-        attempt.map(Arc::new).map_err(|error| error::explain(&error, &self.info.address))
+        attempt.map(Arc::new).map_err(|error| error::publish_error(&error, &self.info.address))
     }
 
     async fn log_in(&self) -> Result<Session, lapin::Error> {

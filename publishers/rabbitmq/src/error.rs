@@ -8,7 +8,7 @@ use pillarbox_core::publisher::{FailureScope, PublishError, PublishErrorKind};
 use crate::route::Route;
 
 /// The one place where the client's errors get their kind. `about` is the broker.
-pub(crate) fn explain(error: &lapin::Error, about: &str) -> PublishError {
+pub(crate) fn publish_error(error: &lapin::Error, about: &str) -> PublishError {
     let said = match error.kind() {
         ErrorKind::ProtocolError(error) => error.get_message().to_string(),
         ErrorKind::IOError(error) => error.to_string(),
@@ -83,9 +83,9 @@ mod tests {
             (ErrorKind::ChannelsLimitReached, Unavailable),
         ];
         for (error, kind) in table {
-            let explained = explain(&error.clone().into(), "amqp://h:5672");
-            assert_eq!(explained.kind(), kind, "{error:?}");
-            assert!(explained.to_string().starts_with("amqp://h:5672: "), "{explained}");
+            let told = publish_error(&error.clone().into(), "amqp://h:5672");
+            assert_eq!(told.kind(), kind, "{error:?}");
+            assert!(told.to_string().starts_with("amqp://h:5672: "), "{told}");
         }
     }
 

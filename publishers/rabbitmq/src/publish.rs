@@ -161,7 +161,7 @@ impl RabbitMqPublisher {
     /// Settles the messages because of which the broker has closed the channel, and says whether there are any.
     fn blame(&self, linked: &Linked<Arc<Session>>, failure: &lapin::Error, batch: &mut Batch<'_>) -> bool {
         let Some(complaint) = soft(failure) else { return false };
-        let said = error::explain(failure, &self.info.address).to_string();
+        let said = error::publish_error(failure, &self.info.address).to_string();
         let blamed = blame(&complaint, &said, &batch.open());
         for (guilty, error) in &blamed {
             linked.connection.forget_exchange(guilty.route.exchange);
@@ -185,7 +185,7 @@ impl RabbitMqPublisher {
 
     pub(crate) fn lost(&self, linked: &Linked<Arc<Session>>, error: &lapin::Error) -> PublishError {
         self.link.lost(linked);
-        error::explain(error, &self.info.address)
+        error::publish_error(error, &self.info.address)
     }
 
     fn blocked(&self) -> PublishError {

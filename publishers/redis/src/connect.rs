@@ -51,6 +51,6 @@ impl RedisPublisher {
             .set_response_timeout(None)
             .set_pipeline_buffer_size(crate::PIPELINES);
         let connection = self.client.get_multiplexed_async_connection_with_config(&config).await;
-        connection.map_err(|error| error::explain(&error, &self.info.address))
+        connection.map_err(|error| error::publish_error(&error, &self.info.address))
     }
 }

@@ -4,7 +4,7 @@ use pillarbox_core::publisher::{FailureScope, PublishError, PublishErrorKind, Re
 use redis::{ErrorKind, RedisError, Value};
 
 /// The one place where the client's errors get their kind. `about` is the server or the stream.
-pub(crate) fn explain(error: &RedisError, about: &str) -> PublishError {
+pub(crate) fn publish_error(error: &RedisError, about: &str) -> PublishError {
     let said = match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         (Some(code), None) => code.to_owned(),
@@ -80,7 +80,7 @@ pub(crate) fn receipt(reply: Option<Value>, target: &str) -> Receipt {
         Some(Value::BulkString(id)) => Ok(Some(format!("{target}/{}", String::from_utf8_lossy(&id)))),
         Some(Value::SimpleString(id)) => Ok(Some(format!("{target}/{id}"))),
         Some(Value::Nil) => Err(missing(target)),
-        Some(Value::ServerError(error)) => Err(explain(&RedisError::from(error), target)),
+        Some(Value::ServerError(error)) => Err(publish_error(&RedisError::from(error), target)),
         _ => Err(PublishError::unavailable(format!("{target}: the reply is none to an XADD"))),
     }
 }
@@ -91,7 +91,7 @@ pub(crate) fn answer(reply: Option<Value>, about: &str) -> Result<(), PublishErr
         Some(Value::ServerError(error)) => {
             let error = RedisError::from(error);
             // Without the permission to be asked whether it is there, it is.
-            if error.code() == Some("NOPERM") { Ok(()) } else { Err(explain(&error, about)) }
+            if error.code() == Some("NOPERM") { Ok(()) } else { Err(publish_error(&error, about)) }
         }
         Some(_) => Ok(()),
         None => Err(PublishError::unavailable(format!("{about}: there was no reply"))),
@@ -201,7 +201,7 @@ mod tests {
             (RedisError::from((ErrorKind::Parse, "nonsense")), Unavailable),
         ];
         for (error, kind) in table {
-            assert_eq!(explain(&error, "redis://h").kind(), kind, "{error}");
+            assert_eq!(publish_error(&error, "redis://h").kind(), kind, "{error}");
         }
     }
 

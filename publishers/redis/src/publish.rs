@@ -68,7 +68,7 @@ impl RedisPublisher {
                     self.link.lost(&linked);
                     let idle = linked.reused && error.is_connection_dropped();
                     if !(idle && std::mem::take(&mut again)) {
-                        return Err(error::explain(&error, &self.info.address));
+                        return Err(error::publish_error(&error, &self.info.address));
                     }
                 }
             }

@@ -10,7 +10,7 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// By IANA's registry of special addresses.
+/// By IANA's registry of special addresses, and one of a cloud that is in none.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     !(address.is_private()
@@ -22,6 +22,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || (a == 192 && b == 0 && c == 0)
         || (a == 192 && b == 88 && c == 99)
         || (a == 198 && (b == 18 || b == 19))
+        // Azure's own service for each machine, with its certificates: https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
+        || address.octets() == [168, 63, 129, 16]
         || a >= 224)
 }
 
@@ -53,6 +55,7 @@ mod tests {
             ("9.255.255.255", &["10.0.0.0", "10.0.0.1", "10.255.255.255"], "11.0.0.0"),
             ("100.63.255.255", &["100.64.0.0", "100.127.255.255"], "100.128.0.0"),
             ("126.255.255.255", &["127.0.0.0", "127.0.0.1", "127.255.255.255"], "128.0.0.0"),
+            ("168.63.129.15", &["168.63.129.16"], "168.63.129.17"),
             ("169.253.255.255", &["169.254.0.0", "169.254.169.254", "169.254.255.255"], "169.255.0.0"),
             ("172.15.255.255", &["172.16.0.0", "172.31.255.255"], "172.32.0.0"),
             ("191.255.255.255", &["192.0.0.0", "192.0.0.170", "192.0.0.255"], "192.0.1.0"),

@@ -1,6 +1,5 @@
-//! The client: TLS, and looking up names.
+//! The clients.
 
-use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -8,12 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use pillarbox_connect::tls;
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::Secret;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::HeaderValue;
 use reqwest::{Client, redirect};
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::address::is_public;
+use crate::names::PublicNames;
 use crate::options::WebhookOptions;
 use crate::target::Targets;
 
@@ -27,13 +25,19 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// A client, and one that makes a connection for each request.
 pub(crate) fn clients(options: &WebhookOptions) -> Result<(Client, Client), ConfigError> {
     let tls = tls(options)?;
-    Ok((client(options, tls.clone(), options.concurrency)?, client(options, tls, 0)?))
+    let names = PublicNames::new(options.allow_private);
+    Ok((client(options, tls.clone(), names.clone(), options.concurrency)?, client(options, tls, names, 0)?))
 }
 
-fn client(options: &WebhookOptions, tls: ClientConfig, max_idle: usize) -> Result<Client, ConfigError> {
+fn client(
+    options: &WebhookOptions,
+    tls: ClientConfig,
+    names: PublicNames,
+    max_idle: usize,
+) -> Result<Client, ConfigError> {
     Client::builder()
         .tls_backend_preconfigured(tls)
-        .dns_resolver(PublicNames { allow_private: options.allow_private })
+        .dns_resolver(names)
         .redirect(redirect::Policy::none())
         // A proxy would look names up, and connect, where nothing checks the address.
         .no_proxy()
@@ -83,60 +87,4 @@ pub(crate) fn authorization(options: &WebhookOptions, targets: &Targets) -> Resu
 pub(crate) fn credentials(authorization: &HeaderValue) -> Option<Secret> {
     let (_, credentials) = authorization.to_str().ok()?.split_once(' ')?;
     Some(credentials.into())
-}
-
-/// Looks names up, and leaves only addresses that may be connected to. The connection is made to one of those, without a second
-/// lookup that could answer otherwise.
-#[derive(Debug, Clone, Copy)]
-struct PublicNames {
-    allow_private: bool,
-}
-
-impl Resolve for PublicNames {
-    fn resolve(&self, name: Name) -> Resolving {
-        let allow_private = self.allow_private;
-        Box::pin(async move {
-            let found: Vec<_> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            admitted(name.as_str(), found, allow_private)
-                .map(|found| Box::new(found.into_iter()) as Addrs)
-                .map_err(Into::into)
-        })
-    }
-}
-
-fn admitted(name: &str, found: Vec<SocketAddr>, allow_private: bool) -> Result<Vec<SocketAddr>, PrivateName> {
-    let refused = found.first().copied();
-    let admitted: Vec<_> = found.into_iter().filter(|address| allow_private || is_public(address.ip())).collect();
-    match refused {
-        Some(address) if admitted.is_empty() => Err(PrivateName { name: name.to_owned(), address: address.ip() }),
-        _ => Ok(admitted),
-    }
-}
-
-/// A name leads to no address that may be connected to.
-#[derive(Debug, thiserror::Error)]
-#[error("{name} leads to {address}, which is no public address; set `allow_private = true` if it is meant")]
-pub(crate) struct PrivateName {
-    name: String,
-    address: IpAddr,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_leads_to_public_addresses_only() {
-        let addresses = |texts: &[&str]| -> Vec<SocketAddr> {
-            texts.iter().map(|text| SocketAddr::new(text.parse().expect("an address"), 0)).collect()
-        };
-        let mixed = addresses(&["10.0.0.1", "8.8.8.8", "::1", "2606:4700::1111"]);
-        let left = admitted("h", mixed.clone(), false).expect("some are left");
-        assert_eq!(left, addresses(&["8.8.8.8", "2606:4700::1111"]));
-        assert_eq!(admitted("h", mixed.clone(), true).expect("all are left"), mixed);
-        let error =
-            admitted("h.example", addresses(&["169.254.169.254", "::1"]), false).expect_err("refused").to_string();
-        assert!(error.contains("h.example leads to 169.254.169.254") && error.contains("`allow_private = true`"));
-        assert!(admitted("h", Vec::new(), false).is_ok_and(|left| left.is_empty()));
-    }
 }

@@ -4,7 +4,7 @@ use pillarbox_connect::tls;
 use pillarbox_core::publisher::PublishError;
 use rustls::Error::{InvalidCertificate, NoCertificatesPresented};
 
-use crate::connect::PrivateName;
+use crate::names::PrivateName;
 
 /// The point at which a request failed, as far as it matters for the remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

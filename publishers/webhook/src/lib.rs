@@ -33,6 +33,7 @@ mod address;
 mod target;
 
 mod connect;
+mod names;
 
 mod headers;
 mod sign;

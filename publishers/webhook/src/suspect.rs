@@ -1,6 +1,7 @@
 //! Messages over which a connection has ended without an answer: by chance, or because of the message.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,9 +22,16 @@ const MAX_ENDPOINTS: usize = 1_000;
 const MAX_SUSPECTS: usize = 16;
 
 /// Messages over which each connection has ended in an earlier call, by endpoint; true once the endpoint has answered others since.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Suspects {
     by_endpoint: Mutex<HashMap<String, HashMap<EventId, bool>>>,
+}
+
+// Paths may be secret.
+impl fmt::Debug for Suspects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Suspects").finish_non_exhaustive()
+    }
 }
 
 impl Suspects {

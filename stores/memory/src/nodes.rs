@@ -5,7 +5,7 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::event::PARTITIONS;
 use pillarbox_core::ownership::{
-    Acquired, Epochs, Holding, LeaseMark, Mode, NodeId, Partitions, Renewal, Share, spread,
+    Acquired, Epochs, Holding, LeaseMark, NodeId, NodeMode, Partitions, Renewal, Share, spread,
 };
 use pillarbox_core::plants;
 use pillarbox_core::store::{Judged, LeaseClock, NodeFigures, NodeStatus, operation};
@@ -43,7 +43,7 @@ impl Nodes {
     pub(super) fn join(
         &mut self,
         node: &NodeId,
-        mode: Mode,
+        mode: NodeMode,
         lease: Duration,
         now: Timestamp,
         clock: &LeaseClock,
@@ -121,7 +121,7 @@ impl Nodes {
             return Share::Lost;
         }
         self.owners.give(node, give);
-        let sharing = self.statuses(now).into_iter().filter(|status| status.mode == Mode::Partitioned.name());
+        let sharing = self.statuses(now).into_iter().filter(|status| status.mode == NodeMode::Partitioned.name());
         let target = spread::target(&sharing.map(|status| status.node).collect::<Vec<_>>(), node);
         let taken = self.owners.take(node, target.clone().map_or(Partitions::NONE, Partitions::from));
         Share::Member(Holding {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
@@ -73,7 +73,7 @@ impl Store for MemoryStore {
         self.check_open(operation::CHECK)
     }
 
-    async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
+    async fn join(&self, node: &NodeId, mode: NodeMode, lease: Duration) -> Result<(), StoreError> {
         let mut state = self.open(operation::JOIN)?;
         let joined = state.nodes.join(node, mode, lease, self.tables.now(), &self.lease_clock);
         joined.map_err(|error| error.at(&*self.info.address))

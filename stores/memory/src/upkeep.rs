@@ -162,7 +162,7 @@ impl Upkeep for MemoryStore {
             let event_type = row.event.envelope().event_type();
             row.status.is_pending()
                 && row.due_at().is_none_or(|at| at <= now)
-                && pauses.iter().any(|pause| pause.holds(event_type, row.handler.as_deref()))
+                && pauses.iter().any(|pause| pause.applies_to(event_type, row.handler.as_deref()))
         };
         Ok(state.rows().values().filter(is_held).count() as u64)
     }

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use mysql_async::Row;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Acquired, LeaseMark, Mode, NodeId, Owner, Renewal, Takeover};
+use pillarbox_core::ownership::{Acquired, LeaseMark, NodeId, NodeMode, Owner, Renewal, Takeover};
 use pillarbox_core::store::{Judged, NodeFigures, NodeStatus, refusal};
 use tokio::time::Instant;
 
@@ -43,7 +43,7 @@ use crate::sql::{qualified, script};
 use crate::store::Inner;
 use crate::upkeep::overview;
 
-pub(crate) async fn join(store: &Inner, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), Failure> {
+pub(crate) async fn join(store: &Inner, node: &NodeId, mode: NodeMode, lease: Duration) -> Result<(), Failure> {
     let mut session = store.sessions.session().await?;
     locked(store, &mut session, &[]).await?;
     let judged = judge(store, &mut session).await?;

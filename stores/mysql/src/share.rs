@@ -1,4 +1,4 @@
-use pillarbox_core::ownership::{Epochs, Mode, NodeId, Share, Sharing, spread};
+use pillarbox_core::ownership::{Epochs, NodeId, NodeMode, Share, Sharing, spread};
 
 use crate::answer::{Answers, int, text};
 use crate::error::Failure;
@@ -47,7 +47,7 @@ fn sharing(answers: &Answers, index: usize, node: &NodeId) -> Result<Sharing, Fa
         let other = NodeId::from_stored(text(row, 0)?.unwrap_or_default());
         let left = int(row, 2)?;
         found.add_node(other == *node, (left > 0).then(|| wait(left)));
-        if text(row, 1)? == Some(Mode::Partitioned.name()) {
+        if text(row, 1)? == Some(NodeMode::Partitioned.name()) {
             members.push(other);
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::StoreError;
-use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
@@ -130,7 +130,7 @@ impl Store for MysqlStore {
         self.inner.sessions.call(operation::CHECK, || schema::check(&self.inner)).await
     }
 
-    async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
+    async fn join(&self, node: &NodeId, mode: NodeMode, lease: Duration) -> Result<(), StoreError> {
         self.inner.sessions.call(operation::JOIN, || ownership::join(&self.inner, node, mode, lease)).await
     }
 

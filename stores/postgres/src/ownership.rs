@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use deadpool_postgres::Transaction;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Acquired, Epochs, LeaseMark, Mode, NodeId, Owner, Partitions, Renewal, Takeover};
+use pillarbox_core::ownership::{Acquired, Epochs, LeaseMark, NodeId, NodeMode, Owner, Partitions, Renewal, Takeover};
 use pillarbox_core::store::{Judged, NodeFigures, NodeStatus, refusal};
 use tokio::time::Instant;
 use tokio_postgres::Row;
@@ -40,7 +40,7 @@ use crate::sql::qualified;
 use crate::store::Inner;
 use crate::upkeep::overview;
 
-pub(crate) async fn join(store: &Inner, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), Failure> {
+pub(crate) async fn join(store: &Inner, node: &NodeId, mode: NodeMode, lease: Duration) -> Result<(), Failure> {
     let mut session = store.sessions.session().await?;
     let transaction = locked(store, &mut session).await?;
     let judged = judge(store, &transaction).await?;

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Acquired, LeaseMark, Mode, NodeId, Owner, Renewal, Takeover};
+use pillarbox_core::ownership::{Acquired, LeaseMark, NodeId, NodeMode, Owner, Renewal, Takeover};
 use pillarbox_core::store::{Judged, NodeFigures, NodeStatus};
 use sqlx::{query, query_as, query_scalar};
 use tokio::time::Instant;
@@ -14,7 +14,12 @@ use crate::upkeep::overview;
 
 /// Registers a node. Fails if the mode of a living node cannot run beside `mode`, and clears such nodes away whose lease has
 /// ended.
-pub(crate) async fn join(session: &mut Session<'_>, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), Failure> {
+pub(crate) async fn join(
+    session: &mut Session<'_>,
+    node: &NodeId,
+    mode: NodeMode,
+    lease: Duration,
+) -> Result<(), Failure> {
     let judged = judge(session).await?;
     let ended = judged.admit(mode).map_err(|problem| Failure::Refused(StoreErrorKind::IncompatibleMode, problem))?;
     if !ended.is_empty() {

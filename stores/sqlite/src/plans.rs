@@ -1,7 +1,7 @@
 //! The plans SQLite makes for the statements of the store: a change of an index or of a predicate shows here.
 
 use pillarbox_core::event::Stamp;
-use pillarbox_core::ownership::{Mode, NodeId};
+use pillarbox_core::ownership::{NodeId, NodeMode};
 use pillarbox_core::store::{Store as _, TableName};
 use sqlx::{AssertSqlSafe, Row as _, query, raw_sql};
 
@@ -186,7 +186,7 @@ async fn check_plans(events: u32, heads: u32, statistics: Statistics) {
     if statistics == Statistics::Late {
         run("ANALYZE".to_owned()).await;
         let (node, lease) = (NodeId::from_stored("c"), std::time::Duration::from_secs(60));
-        store.join(&node, Mode::Partitioned, lease).await.expect("joins");
+        store.join(&node, NodeMode::Partitioned, lease).await.expect("joins");
     }
     let table = format!("{events} events, {heads} heads and statistics made {statistics:?}");
     for (sql, expected) in expected() {

@@ -1,4 +1,4 @@
-use pillarbox_core::ownership::{DIED, Epochs, Mode, NodeId, Share, Sharing, spread};
+use pillarbox_core::ownership::{DIED, Epochs, NodeId, NodeMode, Share, Sharing, spread};
 use sqlx::{query, query_as};
 
 use crate::fetch::micros;
@@ -43,7 +43,7 @@ async fn sharing(session: &mut Session<'_>, node: &NodeId) -> sqlx::Result<Shari
             add_partition(&mut found, partition, name.as_deref(), own);
         } else {
             found.add_node(own, lease_left.filter(|left| *left > 0).map(micros));
-            if mode.as_deref() == Some(Mode::Partitioned.name()) {
+            if mode.as_deref() == Some(NodeMode::Partitioned.name()) {
                 members.extend(name.as_deref().map(NodeId::from_stored));
             }
         }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::future::join;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     BegunAttempt, Examine, Fetch, Fetched, Interventions, LeaseClock, NodeFigures, NodeStatus, RowId, Store, StoreInfo,
@@ -265,7 +265,7 @@ impl Store for SqliteStore {
         self.read(operation::CHECK, migrate::check).await?.map_err(self.failed(operation::CHECK))
     }
 
-    async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
+    async fn join(&self, node: &NodeId, mode: NodeMode, lease: Duration) -> Result<(), StoreError> {
         self.check_file(operation::JOIN)?;
         self.write(operation::JOIN, async |session| ownership::join(session, node, mode, lease).await).await
     }

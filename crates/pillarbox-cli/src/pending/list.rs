@@ -26,7 +26,7 @@ pub(crate) async fn run(
     });
     let (events, matching, pauses) = read.await?;
     let is_paused =
-        |event: &PendingEvent| pauses.iter().any(|pause| pause.holds(&event.event_type, event.handler.as_deref()));
+        |event: &PendingEvent| pauses.iter().any(|pause| pause.applies_to(&event.event_type, event.handler.as_deref()));
     let events = events.into_iter().map(|event| Shown { paused: is_paused(&event), event }).collect();
     let page = CountedPage::new(events, matching, limit, wide);
     report::print_either(target.json, &page.json(), || page.text("No pending event matches."))?;

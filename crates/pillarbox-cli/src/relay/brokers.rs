@@ -138,11 +138,11 @@ async fn check(relay: &Relay, json: bool) -> Result<ExitCode, Failure> {
         let mut text = match (checked.ok, &checked.unchecked[..]) {
             (true, []) => "everything is as the file says".to_owned(),
             (true, _) => "what could be checked is as the file says".to_owned(),
-            (false, _) => checked.problems.join("\n"),
+            (false, _) => checked.problems.iter().map(|problem| report::plain(problem)).collect::<Vec<_>>().join("\n"),
         };
         for unchecked in &checked.unchecked {
             text.push_str("\nnot checked, since it depends on the event: ");
-            text.push_str(unchecked);
+            text.push_str(&report::plain(unchecked));
         }
         text
     })?;

@@ -68,7 +68,7 @@ fn show(seq: i64) -> String {
 async fn waits(view: &View, record: &Record) -> Result<Markup, Problem> {
     let store = view.store()?;
     let pauses = answer(store.pauses()).await?;
-    let holding = pauses.iter().filter(|pause| pause.holds(&record.event_type, record.handler.as_deref()));
+    let holding = pauses.iter().filter(|pause| pause.applies_to(&record.event_type, record.handler.as_deref()));
     let head = match answer(store.head_of(record.seq)).await? {
         Some(seq) => answer(store.record(seq)).await?,
         None => None,
@@ -177,7 +177,7 @@ fn headers(view: &View, record: &Record) -> Markup {
         dl {
             @for (name, value) in &headers {
                 @let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                @let text = parts::masked(&text).or_else(|| mask::form(&text)).unwrap_or(text);
+                @let text = parts::masked(&text).or_else(|| mask::url(&text)).or_else(|| mask::form(&text)).unwrap_or(text);
                 dt { code { (name) } }
                 dd {
                     (mask::shown(name, &text))

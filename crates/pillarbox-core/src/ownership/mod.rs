@@ -12,7 +12,7 @@ mod takeover;
 
 pub use epochs::Epochs;
 pub use hold::{CRASHED, DIED, Fence, PriorAttempt, begun_by};
-pub use mode::{Mode, UnknownMode};
+pub use mode::{NodeMode, UnknownMode};
 pub use node::{NodeId, NodeName};
 pub use partitions::Partitions;
 pub use sharing::Sharing;

@@ -6,7 +6,7 @@ use crate::plants;
 
 /// The mode of a node: it decides which nodes may deliver a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Mode {
+pub enum NodeMode {
     /// The one node that owns all partitions; further nodes wait as standbys.
     SingleNode,
     /// Any number of nodes; each row is delivered by the node that claimed it. No order.
@@ -18,7 +18,7 @@ pub enum Mode {
     Ordered,
 }
 
-impl Mode {
+impl NodeMode {
     /// Its name in `outbox_node.mode`, in logs and in configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -47,13 +47,13 @@ impl Mode {
     }
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for NodeMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Mode {
+impl FromStr for NodeMode {
     type Err = UnknownMode;
 
     fn from_str(name: &str) -> Result<Self, UnknownMode> {

@@ -117,7 +117,7 @@ impl RetryPolicy for ExponentialBackoff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::retry::chance::{HIGH, LOW, MIDDLE, millis};
+    use crate::retry::fixed::{HIGH, LOW, MIDDLE, millis};
 
     #[test]
     fn delays_double_up_to_the_cap() {

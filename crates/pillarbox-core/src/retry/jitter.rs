@@ -40,7 +40,7 @@ impl<P: RetryPolicy> RetryPolicy for JitteredBackoff<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::retry::chance::{HIGH, LOW, MIDDLE, millis};
+    use crate::retry::fixed::{HIGH, LOW, MIDDLE, millis};
     use crate::retry::{ExponentialBackoff, FixedBackoff};
 
     #[test]

@@ -1,9 +1,9 @@
 //! The rules for retries: the wait, the number of attempts, and the errors that are tried again.
 
 mod backoff;
-#[cfg(test)]
-mod chance;
 mod filter;
+#[cfg(test)]
+mod fixed;
 mod jitter;
 mod rules;
 mod steady;

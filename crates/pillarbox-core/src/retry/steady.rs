@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::clock::SystemRandom;
     use crate::retry::backoff::MAX_CAP;
-    use crate::retry::chance::millis;
+    use crate::retry::fixed::millis;
 
     #[test]
     fn a_fixed_pause_stays_the_same() {

@@ -1,5 +1,5 @@
 use super::{Judged, NodeStatus, refusal};
-use crate::ownership::Mode;
+use crate::ownership::NodeMode;
 
 impl Judged {
     /// The nodes to clear away before a node of `mode` joins: those beside whose mode it cannot run, and whose lease has ended. The
@@ -7,9 +7,9 @@ impl Judged {
     ///
     /// # Errors
     /// If such a node lives; in words for the user.
-    pub fn admit(self, mode: Mode) -> Result<Vec<NodeStatus>, String> {
+    pub fn admit(self, mode: NodeMode) -> Result<Vec<NodeStatus>, String> {
         // A mode of a later release is unknown here, and so is whether it would tolerate this one.
-        let is_other = |node: &NodeStatus| !node.mode.parse().is_ok_and(|known: Mode| mode.coexists_with(known));
+        let is_other = |node: &NodeStatus| !node.mode.parse().is_ok_and(|known: NodeMode| mode.coexists_with(known));
         match self.alive.iter().find(|node| is_other(node)) {
             Some(other) => Err(refusal::other_mode(other.node.as_str(), &other.mode, mode)),
             None => Ok(self.ended.into_iter().filter(is_other).collect()),
@@ -47,7 +47,7 @@ mod tests {
             ("multi_node", "single_node", None),
             ("of a later release", "single_node", None),
         ] {
-            let admitted = judged(alive, ended).admit(Mode::SingleNode);
+            let admitted = judged(alive, ended).admit(NodeMode::SingleNode);
             assert_eq!(admitted.ok().map(|nodes| nodes.len()), cleared, "{alive} alive, {ended} ended");
         }
     }

@@ -187,7 +187,7 @@ impl LeaseClock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ownership::{Mode, NodeId};
+    use crate::ownership::{NodeId, NodeMode};
 
     const LEASE: u64 = 15_000;
 
@@ -274,7 +274,7 @@ mod tests {
     fn node(name: &str, expires_at: i64) -> NodeStatus {
         NodeStatus {
             node: NodeId::from_stored(name),
-            mode: Mode::SingleNode.name().to_owned(),
+            mode: NodeMode::SingleNode.name().to_owned(),
             started_at: Timestamp::from_micros(0),
             lease_left: None,
             expires_at: Timestamp::from_micros(expires_at * 1000),

@@ -64,9 +64,9 @@ impl Pause {
     /// The longest time after which a pause ends by itself: ten years.
     pub const LONGEST: Duration = Duration::from_secs(3650 * 24 * 3600);
 
-    /// True if it holds rows of this type for this handler.
+    /// True if rows of this type for this handler wait for its end.
     #[must_use]
-    pub fn holds(&self, event_type: &str, handler: Option<&str>) -> bool {
+    pub fn applies_to(&self, event_type: &str, handler: Option<&str>) -> bool {
         match self.kind {
             PauseKind::Type => self.name == event_type,
             PauseKind::Handler => handler == Some(&*self.name),

@@ -1,7 +1,7 @@
 //! The reasons for which every store refuses an operation in the same words.
 
 use super::TableName;
-use crate::ownership::Mode;
+use crate::ownership::NodeMode;
 
 /// The remedy for tables that are missing or of an older version. The program `pillarbox` puts its own command in its place.
 pub const MIGRATE: &str = "run `store.migrate()` or `pillarbox migrate`";
@@ -82,7 +82,7 @@ pub fn in_use(table: &TableName, others: &str) -> String {
 
 /// A living node runs in a mode beside which `mode` cannot run.
 #[must_use]
-pub(crate) fn other_mode(node: &str, its_mode: &str, mode: Mode) -> String {
+pub(crate) fn other_mode(node: &str, its_mode: &str, mode: NodeMode) -> String {
     format!(
         "node `{node}` delivers from this table in mode `{its_mode}`, and all nodes have to run in the same mode; stop it, or start \
          this node in mode `{its_mode}` instead of `{mode}`"

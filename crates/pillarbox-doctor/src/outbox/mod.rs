@@ -90,8 +90,13 @@ fn far_ahead(pending: &[PendingEvent], now: Timestamp) -> Option<String> {
         pending.len(),
         far.len(),
         first.seq,
-        first.event_type
+        in_line(&first.event_type)
     ))
+}
+
+/// Text of a row, which must not look like a line of evidence of its own.
+fn in_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
 }
 
 /// The checks of one outbox.
@@ -207,10 +212,9 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
         results.push(match self.ask(self.store.count_paused()).await {
             Ok(0) => checks::PAUSED.healthy(),
             Ok(due) => {
-                let names = pauses
-                    .iter()
-                    .take(PAUSES)
-                    .map(|Pause { kind, name, since, .. }| format!("the {kind} {name} is paused since {since}"));
+                let names = pauses.iter().take(PAUSES).map(|Pause { kind, name, since, .. }| {
+                    format!("the {kind} {} is paused since {since}", in_line(name))
+                });
                 let more = pauses.len().saturating_sub(PAUSES);
                 let more = if more > 0 { format!("; and {more} more") } else { String::new() };
                 let names: Vec<String> = names.collect();
@@ -274,7 +278,7 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
             let age = now.since(event.due_at.unwrap_or(event.created_at));
             (age >= self.doctor.thresholds.held_after).then(|| {
                 let age = Duration::from_secs(age.as_secs());
-                format!("row {} has been due for {age:?} and is held by node {node}", event.seq)
+                format!("row {} has been due for {age:?} and is held by node {}", event.seq, in_line(node))
             })
         });
         results.push(checks::HELD.judge(held));

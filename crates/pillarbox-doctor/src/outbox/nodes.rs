@@ -1,5 +1,5 @@
 use pillarbox_core::event::PARTITIONS;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::store::NodeStatus;
 
 /// Nodes that are named in evidence.
@@ -18,7 +18,7 @@ impl Fleet {
         self.0.iter().filter(|node| node.lease_left.is_some())
     }
 
-    fn is_in(&self, mode: Mode) -> bool {
+    fn is_in(&self, mode: NodeMode) -> bool {
         self.living().any(|node| node.mode == mode.name())
     }
 
@@ -29,7 +29,7 @@ impl Fleet {
 
     /// True if later events of a key wait for an earlier one that failed.
     pub(super) fn keeps_order_of_keys(&self) -> bool {
-        self.is_in(Mode::Partitioned)
+        self.is_in(NodeMode::Partitioned)
     }
 
     /// The evidence that nobody delivers.
@@ -89,7 +89,7 @@ impl Fleet {
 
     /// The evidence of partitions that no living node owns, in the modes in which events are delivered by their owner.
     pub(super) fn unowned(&self) -> Option<String> {
-        if ![Mode::SingleNode, Mode::Partitioned, Mode::Ordered].into_iter().any(|mode| self.is_in(mode)) {
+        if ![NodeMode::SingleNode, NodeMode::Partitioned, NodeMode::Ordered].into_iter().any(|mode| self.is_in(mode)) {
             return None;
         }
         let owned: usize = self.living().map(|node| usize::from(node.partitions)).sum();
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    fn node(name: &str, mode: Mode, alive: bool, partitions: u16) -> NodeStatus {
+    fn node(name: &str, mode: NodeMode, alive: bool, partitions: u16) -> NodeStatus {
         NodeStatus {
             node: NodeId::from_stored(name),
             mode: mode.name().to_owned(),
@@ -137,11 +137,16 @@ mod tests {
     fn partitions_of_the_dead_belong_to_nobody() {
         let unowned = |nodes: Vec<NodeStatus>| Fleet::new(nodes).unowned();
         assert_eq!(unowned(Vec::new()), None);
-        assert_eq!(unowned(vec![node("a", Mode::Partitioned, true, 256)]), None);
-        assert_eq!(unowned(vec![node("a", Mode::MultiNode, true, 0)]), None, "its rows belong to those who claim them");
-        let left = unowned(vec![node("a", Mode::Partitioned, true, 200), node("b", Mode::Partitioned, false, 56)]);
+        assert_eq!(unowned(vec![node("a", NodeMode::Partitioned, true, 256)]), None);
+        assert_eq!(
+            unowned(vec![node("a", NodeMode::MultiNode, true, 0)]),
+            None,
+            "its rows belong to those who claim them"
+        );
+        let left =
+            unowned(vec![node("a", NodeMode::Partitioned, true, 200), node("b", NodeMode::Partitioned, false, 56)]);
         assert!(left.as_ref().is_some_and(|text| text.contains("56 belong to no living node")), "{left:?}");
-        assert!(unowned(vec![node("a", Mode::SingleNode, true, 0)]).is_some());
+        assert!(unowned(vec![node("a", NodeMode::SingleNode, true, 0)]).is_some());
     }
 
     #[test]
@@ -151,7 +156,7 @@ mod tests {
             started_at: at(seconds),
             expires_at: at(109),
             figures: figures.then(Default::default),
-            ..node("a", Mode::MultiNode, true, 0)
+            ..node("a", NodeMode::MultiNode, true, 0)
         };
         assert_eq!(Fleet::new(vec![started(90, false), started(50, true)]).earlier(), None, "it has just begun");
         assert_eq!(Fleet::new(vec![started(84, false)]).earlier().as_deref(), Some("a"));
@@ -164,21 +169,21 @@ mod tests {
         let left = |seconds: u64| NodeStatus {
             lease_left: Some(Duration::from_secs(seconds)),
             lease: Some(Duration::from_secs(15)),
-            ..node("a", Mode::MultiNode, true, 0)
+            ..node("a", NodeMode::MultiNode, true, 0)
         };
         assert_eq!(Fleet::new(vec![left(8), left(15)]).overdue(), None, "a third goes by between two renewals");
         let told = Fleet::new(vec![left(8), left(7)]).overdue();
         assert!(told.is_some_and(|text| text.starts_with("a until") && text.ends_with("unless it renews")));
-        assert_eq!(Fleet::new(vec![node("a", Mode::MultiNode, false, 0)]).overdue(), None, "its lease has ended");
+        assert_eq!(Fleet::new(vec![node("a", NodeMode::MultiNode, false, 0)]).overdue(), None, "its lease has ended");
     }
 
     #[test]
     fn nodes_whose_lease_has_ended_deliver_nothing() {
-        let fleet = Fleet::new(vec![node("a", Mode::MultiNode, false, 0), node("b", Mode::MultiNode, true, 0)]);
+        let fleet = Fleet::new(vec![node("a", NodeMode::MultiNode, false, 0), node("b", NodeMode::MultiNode, true, 0)]);
         assert_eq!((fleet.nobody(), fleet.lives("a"), fleet.lives("b")), (None, false, true));
         assert!(fleet.ended().is_some_and(|text| text.starts_with("a until")));
-        assert!(Fleet::new(vec![node("a", Mode::MultiNode, false, 0)]).nobody().is_some());
-        let many = (0..7).map(|number| node(&number.to_string(), Mode::MultiNode, false, 0)).collect();
+        assert!(Fleet::new(vec![node("a", NodeMode::MultiNode, false, 0)]).nobody().is_some());
+        let many = (0..7).map(|number| node(&number.to_string(), NodeMode::MultiNode, false, 0)).collect();
         assert!(Fleet::new(many).ended().is_some_and(|text| text.ends_with("and 2 more")));
     }
 }

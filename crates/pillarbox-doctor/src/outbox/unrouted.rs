@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use pillarbox_core::examine::Checked;
 use pillarbox_core::store::PendingEvent;
 
-use super::checks;
+use super::{checks, in_line};
 
 /// Pending events that have failed or were deferred that are looked at, those written first.
 pub(super) const LOOKED_AT: usize = 1000;
@@ -23,10 +23,10 @@ pub(super) fn judge(retrying: &[PendingEvent]) -> Checked {
         ));
     };
     let types: BTreeSet<&str> = unrouted.iter().map(|event| event.event_type.as_str()).collect();
-    let names: Vec<String> = types.iter().take(TYPES).map(|name| format!("`{name}`")).collect();
+    let names: Vec<String> = types.iter().take(TYPES).map(|name| format!("`{}`", in_line(name))).collect();
     let others = if types.len() > TYPES { format!(" and {} others", types.len() - TYPES) } else { String::new() };
     let least = if is_all { "" } else { "at least " };
-    let error = first.last_error.as_deref().unwrap_or_default();
+    let error = in_line(first.last_error.as_deref().unwrap_or_default());
     let (count, names) = (unrouted.len(), names.join(", "));
     checks::UNROUTED
         .found(format!("events: {least}{count}, of type {names}{others}; the first is row {}: {error}", first.seq))

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::clock::Random;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::plants;
 use pillarbox_core::store::{Interventions, Store};
 use tokio::sync::{Mutex, watch};
@@ -24,7 +24,7 @@ const POLL_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct OperatorChanges {
     store: Arc<dyn Store>,
     in_flight: Arc<InFlight>,
-    mode: Mode,
+    mode: NodeMode,
     /// The number of interventions that were noticed.
     known: Mutex<i64>,
     /// Told of each change that was noticed.
@@ -98,7 +98,7 @@ impl OperatorChanges {
             return;
         }
         *known = count;
-        self.in_flight.invalidate(self.mode == Mode::Ordered);
+        self.in_flight.invalidate(self.mode == NodeMode::Ordered);
         self.noticed.send_modify(|times| *times += 1);
     }
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::StoreError;
-use pillarbox_core::ownership::{Fence, Mode, PriorAttempt};
+use pillarbox_core::ownership::{Fence, NodeMode, PriorAttempt};
 use pillarbox_core::plants;
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{Fetch, FetchScope, Fetched, FetchedRow, Heads, Row, RowId, highest_seq};
@@ -114,7 +114,7 @@ impl Poller {
 
     /// True if all events are delivered in the order of the table.
     fn is_in_order(&self) -> bool {
-        self.cursor.tenure.mode == Mode::Ordered
+        self.cursor.tenure.mode == NodeMode::Ordered
     }
 
     /// The types and handlers to leave in the table: those of `routes` that are paused, and those that operators have paused. Where all

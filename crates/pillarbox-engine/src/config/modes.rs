@@ -30,12 +30,12 @@ pub enum Mode {
 impl Mode {
     /// The mode of the nodes that deliver; `None` if nobody does.
     #[must_use]
-    pub const fn of_nodes(self) -> Option<ownership::Mode> {
+    pub const fn of_nodes(self) -> Option<ownership::NodeMode> {
         match self {
-            SingleNode => Some(ownership::Mode::SingleNode),
-            MultiNode => Some(ownership::Mode::MultiNode),
-            Partitioned => Some(ownership::Mode::Partitioned),
-            Ordered => Some(ownership::Mode::Ordered),
+            SingleNode => Some(ownership::NodeMode::SingleNode),
+            MultiNode => Some(ownership::NodeMode::MultiNode),
+            Partitioned => Some(ownership::NodeMode::Partitioned),
+            Ordered => Some(ownership::NodeMode::Ordered),
             Self::WriterOnly => None,
         }
     }
@@ -43,17 +43,17 @@ impl Mode {
     /// Its name in files and logs.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.of_nodes().map_or("writer_only", ownership::Mode::name)
+        self.of_nodes().map_or("writer_only", ownership::NodeMode::name)
     }
 }
 
-impl From<ownership::Mode> for Mode {
-    fn from(mode: ownership::Mode) -> Self {
+impl From<ownership::NodeMode> for Mode {
+    fn from(mode: ownership::NodeMode) -> Self {
         match mode {
-            ownership::Mode::SingleNode => SingleNode,
-            ownership::Mode::MultiNode => MultiNode,
-            ownership::Mode::Partitioned => Partitioned,
-            ownership::Mode::Ordered => Ordered,
+            ownership::NodeMode::SingleNode => SingleNode,
+            ownership::NodeMode::MultiNode => MultiNode,
+            ownership::NodeMode::Partitioned => Partitioned,
+            ownership::NodeMode::Ordered => Ordered,
         }
     }
 }

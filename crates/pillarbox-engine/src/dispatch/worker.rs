@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_util::poll;
 use pillarbox_core::clock::Random;
 use pillarbox_core::handle::{BatchHandler, DeliveringNode};
-use pillarbox_core::ownership::{Mode, PriorAttempt};
+use pillarbox_core::ownership::{NodeMode, PriorAttempt};
 use pillarbox_core::plants;
 use pillarbox_core::retry::RetryPolicy;
 use pillarbox_core::row::{Change, Status, Verdict};
@@ -68,14 +68,14 @@ impl Worker {
     pub(crate) async fn run(self: Arc<Self>, slot: Arc<Slot>) {
         let mut noticed = self.operator_changes.noticed();
         loop {
-            if self.tenure.mode == Mode::Ordered {
+            if self.tenure.mode == NodeMode::Ordered {
                 // What is noticed before an event is taken says nothing of it.
                 noticed.mark_unchanged();
             }
             let Some(item) = self.in_flight.next().await else { return };
             let mut delivering = pin!(async {
                 match self.tenure.mode {
-                    Mode::Ordered => self.deliver_in_place(item, &slot, &mut noticed).await,
+                    NodeMode::Ordered => self.deliver_in_place(item, &slot, &mut noticed).await,
                     _ => Some(match self.may_begin(&item).await {
                         MayBegin::Yes => self.deliver(item, &slot).await,
                         MayBegin::Paused => self.leave_paused(&item),
@@ -161,7 +161,7 @@ impl Worker {
             return Box::pin(self.deliver_suspect(item, slot)).await.into();
         }
         // In order, each event is called alone: the next may begin only when this one's fate is known.
-        let alone = self.tenure.mode == Mode::Ordered;
+        let alone = self.tenure.mode == NodeMode::Ordered;
         let found = self.router.find(&item.row);
         if let Ok(Registered { target: Target::Batch { handler, max }, .. }) = found
             && !alone
@@ -227,7 +227,7 @@ impl Worker {
         if attempts > 0 {
             self.in_flight.after_the_last(item.row.seq).await;
         }
-        if attempts > 0 && self.tenure.mode != Mode::Ordered {
+        if attempts > 0 && self.tenure.mode != NodeMode::Ordered {
             match self.may_begin(&item).await {
                 MayBegin::Yes => {}
                 MayBegin::Paused => {
@@ -243,7 +243,7 @@ impl Worker {
         }
         let announced = BegunAttempt { row: item.row.id(), expected: item.row.expected(), attempts, error };
         if !self.crashes.announce(&self.tenure, &announced, &*self.random).await {
-            if self.tenure.mode == Mode::Ordered
+            if self.tenure.mode == NodeMode::Ordered
                 && let Some(kept) = self.not_announced(&item.row).await
             {
                 return Some(kept);

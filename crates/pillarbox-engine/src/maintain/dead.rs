@@ -240,7 +240,7 @@ mod tests {
 
     use futures_util::FutureExt as _;
     use pillarbox_core::event::{EventId, Stamp};
-    use pillarbox_core::ownership::{Fence, Mode, NodeId, NodeName};
+    use pillarbox_core::ownership::{Fence, NodeId, NodeMode, NodeName};
     use pillarbox_core::row::{Change, Expected, RowId, Verdict};
     use pillarbox_core::store::Store as _;
     use pillarbox_memory::MemoryStore;
@@ -253,7 +253,7 @@ mod tests {
     impl Owner {
         async fn new() -> Self {
             let (store, node) = (MemoryStore::new(), NodeId::incarnate(&NodeName::of_host(), Stamp::system()));
-            store.join(&node, Mode::SingleNode, Duration::from_secs(3600)).await.expect("joins");
+            store.join(&node, NodeMode::SingleNode, Duration::from_secs(3600)).await.expect("joins");
             store.acquire(&node).await.expect("owns the table");
             Self(store, node)
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use pillarbox_core::clock::Random;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::lock::Mutex;
-use pillarbox_core::ownership::{Mode, NodeId};
+use pillarbox_core::ownership::{NodeId, NodeMode};
 use pillarbox_core::store::Store;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -33,7 +33,7 @@ pub(crate) struct GaugeReporter {
     pub(crate) limits: Arc<LimitedHandlers>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) interval: Duration,
-    pub(crate) mode: Mode,
+    pub(crate) mode: NodeMode,
 }
 
 impl GaugeReporter {
@@ -130,7 +130,7 @@ impl GaugeReporter {
         let backlog = self.store.backlog().await?;
         meters.backlog(&backlog);
         meters.nodes(&self.store.nodes().await?, node, self.mode);
-        if self.mode == Mode::Partitioned {
+        if self.mode == NodeMode::Partitioned {
             meters.partitions(&self.store.partitions().await?);
         }
         let pauses = self.store.pauses().await?;

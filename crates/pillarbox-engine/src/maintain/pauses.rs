@@ -124,7 +124,7 @@ impl<'a, S: Upkeep + ?Sized> Pauses<'a, S> {
         filter.attributes.key = Some(key.clone());
         let pending = self.store.pending(&filter, FIRST_PAGE, MAX_ROWS_OF_KEY).await?;
         let mut before = pending.iter().filter(|event| event.seq < record.seq && event.handler == record.handler);
-        let is_paused = |event_type: &str, handler| pauses.iter().any(|pause| pause.holds(event_type, handler));
+        let is_paused = |event_type: &str, handler| pauses.iter().any(|pause| pause.applies_to(event_type, handler));
         Ok(before.find(|event| is_paused(&event.event_type, event.handler.as_deref())).map(|event| event.seq))
     }
 

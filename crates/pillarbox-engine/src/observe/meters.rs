@@ -7,7 +7,7 @@ use metrics::{Counter, Gauge, Histogram, Unit};
 use pillarbox_core::event::Stamp;
 use pillarbox_core::handle::Path;
 use pillarbox_core::hash::guarded::HashMap;
-use pillarbox_core::ownership::{Fence, Mode, NodeId};
+use pillarbox_core::ownership::{Fence, NodeId, NodeMode};
 use pillarbox_core::store::{Backlog, NodeStatus, PartitionBacklog, Row};
 use tokio::time::Instant;
 
@@ -236,7 +236,7 @@ impl Meters {
     }
 
     /// Sets the gauges of the nodes, `own` among them.
-    pub(crate) fn nodes(&self, nodes: &[NodeStatus], own: &NodeId, mode: Mode) {
+    pub(crate) fn nodes(&self, nodes: &[NodeStatus], own: &NodeId, mode: NodeMode) {
         self.live_nodes.set(nodes.iter().filter(|node| node.lease_left.is_some()).count() as f64);
         if mode.fence() != Fence::Row {
             let owned = nodes.iter().find(|status| status.node == *own).map_or(0, |status| status.partitions);

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use pillarbox_core::clock::SystemRandom;
     use pillarbox_core::event::Stamp;
-    use pillarbox_core::ownership::{Mode, NodeName};
+    use pillarbox_core::ownership::{NodeMode, NodeName};
     use pillarbox_memory::MemoryStore;
 
     const LENGTH: Duration = Duration::from_secs(15);
@@ -107,7 +107,7 @@ mod tests {
     async fn lease() -> (MemoryStore, Lease) {
         let memory = MemoryStore::new();
         let node = NodeId::incarnate(&NodeName::of_host(), Stamp::system());
-        memory.join(&node, Mode::SingleNode, LENGTH).await.expect("join");
+        memory.join(&node, NodeMode::SingleNode, LENGTH).await.expect("join");
         let (store, lost) = (Arc::new(memory.clone()), CancellationToken::new());
         let failed = metrics::Counter::noop();
         let joined = store.history();

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::clock::{Random, Timestamp};
 use pillarbox_core::hash::guarded::HashMap;
-use pillarbox_core::ownership::{Fence, Mode, NodeId};
+use pillarbox_core::ownership::{Fence, NodeId, NodeMode};
 use pillarbox_core::plants;
 use pillarbox_core::store::{NodeStatus, Store};
 use tokio::time::Instant;
@@ -24,7 +24,7 @@ const ALONE_POLL_LEASES: u32 = 2;
 pub(crate) struct Watch {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) node: NodeId,
-    pub(crate) mode: Mode,
+    pub(crate) mode: NodeMode,
     /// The length of this node's own lease.
     pub(crate) lease: Duration,
     pub(crate) poll_schedule: Arc<PollSchedule>,
@@ -157,7 +157,7 @@ mod tests {
     fn status(node: &str, expires_at: i64, lease: Option<Duration>) -> NodeStatus {
         NodeStatus {
             node: NodeId::from_stored(node),
-            mode: Mode::SingleNode.name().to_owned(),
+            mode: NodeMode::SingleNode.name().to_owned(),
             started_at: Timestamp::from_micros(0),
             lease_left: Some(Duration::from_secs(3600)),
             expires_at: Timestamp::from_micros(expires_at),

@@ -2,7 +2,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use pillarbox_core::event::Stamp;
-use pillarbox_core::ownership::{Fence, Mode, NodeId};
+use pillarbox_core::ownership::{Fence, NodeId, NodeMode};
 use pillarbox_core::plants;
 use pillarbox_core::store::{Row, RowId};
 use pillarbox_core::throttle::Throttle;
@@ -32,11 +32,11 @@ pub(crate) enum HotPath {
 }
 
 impl HotPath {
-    pub(crate) fn of(mode: Mode) -> Self {
+    pub(crate) fn of(mode: NodeMode) -> Self {
         match mode {
-            Mode::SingleNode => Self::All,
-            Mode::MultiNode => Self::Owned,
-            Mode::Partitioned | Mode::Ordered => Self::Off,
+            NodeMode::SingleNode => Self::All,
+            NodeMode::MultiNode => Self::Owned,
+            NodeMode::Partitioned | NodeMode::Ordered => Self::Off,
         }
     }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::hash::HashMap;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::store::{
     Backlog, FIRST_PAGE, Fetch, FetchScope, Fetched, FetchedRow, Heads, OrderKey, Pause, PauseKind, Store, operation,
 };
@@ -77,12 +77,12 @@ pub(super) struct DrainRules {
 }
 
 impl DrainRules {
-    pub(super) fn new(mode: Option<Mode>, config: &Config) -> Self {
-        let keeps_keys = mode == Some(Mode::Partitioned);
+    pub(super) fn new(mode: Option<NodeMode>, config: &Config) -> Self {
+        let keeps_keys = mode == Some(NodeMode::Partitioned);
         let heads = if keeps_keys { config.retry.failing_key.heads() } else { Heads::None };
         let order = match mode {
-            Some(Mode::Partitioned) => Order::Keys,
-            Some(Mode::Ordered) => Order::All,
+            Some(NodeMode::Partitioned) => Order::Keys,
+            Some(NodeMode::Ordered) => Order::All,
             _ => Order::None,
         };
         Self { heads, order, patience: config.shutdown.drain_timeout }
@@ -177,7 +177,7 @@ impl Behind {
     /// True if a row, read after the earlier ones of its key, is paused or waits behind one that is.
     fn waits(&mut self, row: &FetchedRow, pauses: &[Pause]) -> bool {
         let FetchedRow::Row(row) = row else { return false };
-        let is_paused = pauses.iter().any(|pause| pause.holds(row.event.event_type(), row.handler.as_deref()));
+        let is_paused = pauses.iter().any(|pause| pause.applies_to(row.event.event_type(), row.handler.as_deref()));
         let Some(key) = row.order_key() else { return is_paused };
         if is_paused {
             let first = self.0.entry(key).or_insert(row.seq);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join;
 use pillarbox_core::handle::DeliveringNode;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::Purgeable;
 use pillarbox_core::throttle::Throttle;
@@ -68,13 +68,13 @@ impl<'a> Parts<'a> {
         });
         // In order, one event after the other is handled: what stands still stops all, and what is held back would be overtaken.
         let (classes, type_pause) = match tenure.mode {
-            Mode::Ordered => (Classes::one(), TypePause::new()),
+            NodeMode::Ordered => (Classes::one(), TypePause::new()),
             _ => (Classes::of_handlers(router, &deliverer), supervisor.type_pause.clone()),
         };
         let most = Limits { rows: dispatch.cold_capacity, bytes: dispatch.payload_memory };
         let shares = Arc::new(Shares::new(classes, dispatch.workers, most));
         let queue = match tenure.mode {
-            Mode::Partitioned => {
+            NodeMode::Partitioned => {
                 let (capacity, failing) = (dispatch.cold_capacity, config.retry.failing_key);
                 let (pauses, deliverer) = (Arc::clone(&shared.intake.pauses), Arc::clone(&deliverer));
                 let queue = KeyedQueue::new(capacity, dispatch.workers, failing, shares, pauses, deliverer);
@@ -82,7 +82,7 @@ impl<'a> Parts<'a> {
             }
             _ => WorkQueue::Ready(Arc::new(ReadyQueue::new(dispatch.hot_capacity, dispatch.cold_capacity, shares))),
         };
-        let keeps_order = matches!(tenure.mode, Mode::Partitioned | Mode::Ordered);
+        let keeps_order = matches!(tenure.mode, NodeMode::Partitioned | NodeMode::Ordered);
         let verdicts_are_awaited = keeps_order && router.has_transactions();
         let in_flight = InFlight::new(Arc::clone(&shared.intake), queue, tenure.fence(), verdicts_are_awaited);
         let in_flight = Arc::new(in_flight);
@@ -253,7 +253,7 @@ impl<'a> Parts<'a> {
             store: Arc::clone(&shared.store),
             counters: Arc::clone(&shared.telemetry.counters),
             random: Arc::clone(random),
-            begins_each_fetch: self.tenure.mode == Mode::Ordered,
+            begins_each_fetch: self.tenure.mode == NodeMode::Ordered,
         }
     }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::clock::Random;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Acquired, Fence, Mode, NodeId, NodeName};
+use pillarbox_core::ownership::{Acquired, Fence, NodeId, NodeMode, NodeName};
 use pillarbox_core::store::{History, Interventions};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -42,7 +42,7 @@ pub(super) struct Supervisor {
     pub(super) hurry: CancellationToken,
     /// Cancelled once the first term has opened its queue, or there will be none.
     pub(super) opened: CancellationToken,
-    pub(super) mode: Mode,
+    pub(super) mode: NodeMode,
 }
 
 /// The user's code: handlers and what runs around them.
@@ -70,7 +70,7 @@ pub(super) struct Membership {
 impl Supervisor {
     pub(super) fn new(
         shared: &Arc<Shared>,
-        mode: Mode,
+        mode: NodeMode,
         config: Config,
         handling: Handling,
         random: Arc<dyn Random>,

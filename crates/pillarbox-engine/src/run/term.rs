@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::StoreError;
-use pillarbox_core::ownership::{Fence, Mode};
+use pillarbox_core::ownership::{Fence, NodeMode};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -110,7 +110,7 @@ impl<'a> Term<'a> {
         if let Some(purger) = parts.purger() {
             deliverers.spawn(vital("purger", lost(), purger.run()).in_current_span());
         }
-        if parts.tenure.mode == Mode::SingleNode {
+        if parts.tenure.mode == NodeMode::SingleNode {
             let verifier = parts.while_claiming(parts.verify());
             deliverers.spawn(vital("verifier", lost(), verifier).in_current_span());
         }

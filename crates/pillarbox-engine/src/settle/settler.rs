@@ -5,7 +5,7 @@ use futures_util::future::join;
 use pillarbox_core::clock::Random;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::hash::{HashMap, HashSet};
-use pillarbox_core::ownership::{Acquired, Fence, Mode};
+use pillarbox_core::ownership::{Acquired, Fence, NodeMode};
 use pillarbox_core::plants;
 use pillarbox_core::row::{Change, Status, Verdict};
 use pillarbox_core::store::{Division, History, RowId, Store};
@@ -243,7 +243,7 @@ impl Settler {
     }
 
     fn keeps_order(&self) -> bool {
-        matches!(self.tenure.mode, Mode::Partitioned | Mode::Ordered)
+        matches!(self.tenure.mode, NodeMode::Partitioned | NodeMode::Ordered)
     }
 
     /// Records a batch in up to so many parts, one after the other, since the events of a key are recorded in their order.
@@ -348,14 +348,14 @@ impl Settler {
 
 /// The way to divide a batch, if it may be divided and is large enough. All verdicts of a key that keeps its order are in one part: with a
 /// later event of it DONE and an earlier one not, a crash would have the earlier one delivered last.
-fn division(batch: &[Verdict], mode: Mode) -> Option<Division> {
+fn division(batch: &[Verdict], mode: NodeMode) -> Option<Division> {
     if batch.len() < MIN_FOR_TWO_CALLS {
         return None;
     }
     match mode {
-        Mode::SingleNode | Mode::MultiNode => Some(Division::Halves),
-        Mode::Partitioned => Some(Division::Partitions),
-        Mode::Ordered => None,
+        NodeMode::SingleNode | NodeMode::MultiNode => Some(Division::Halves),
+        NodeMode::Partitioned => Some(Division::Partitions),
+        NodeMode::Ordered => None,
     }
 }
 
@@ -451,10 +451,10 @@ mod tests {
     fn a_batch_is_divided_where_it_is_large_and_its_keys_stay_together() {
         let batch = |len: i64| -> Vec<Verdict> { (0..len).map(|seq| verdict(seq, Change::Done)).collect() };
         for (mode, expected) in [
-            (Mode::SingleNode, Some(Division::Halves)),
-            (Mode::MultiNode, Some(Division::Halves)),
-            (Mode::Partitioned, Some(Division::Partitions)),
-            (Mode::Ordered, None),
+            (NodeMode::SingleNode, Some(Division::Halves)),
+            (NodeMode::MultiNode, Some(Division::Halves)),
+            (NodeMode::Partitioned, Some(Division::Partitions)),
+            (NodeMode::Ordered, None),
         ] {
             assert_eq!(division(&batch(256), mode), expected, "{mode:?}");
             assert_eq!(division(&batch(255), mode), None, "{mode:?}");

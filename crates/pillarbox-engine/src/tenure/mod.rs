@@ -4,7 +4,7 @@ mod standing;
 
 use std::sync::Arc;
 
-use pillarbox_core::ownership::{Fence, Mode, NodeId, PriorAttempt};
+use pillarbox_core::ownership::{Fence, NodeId, NodeMode, PriorAttempt};
 
 pub(crate) use standing::Standing;
 
@@ -12,7 +12,7 @@ pub(crate) use standing::Standing;
 #[derive(Debug, Clone)]
 pub(crate) struct Tenure {
     pub(crate) node: NodeId,
-    pub(crate) mode: Mode,
+    pub(crate) mode: NodeMode,
     /// True if the owner before died: the rows that are pending now may include one that killed it.
     pub(crate) unclean: bool,
     /// True for a process that has lost a lease before.

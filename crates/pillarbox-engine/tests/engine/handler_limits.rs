@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_engine::handlers::{Rate, Registration, on_batch, on_type};
 use pillarbox_engine::run::{Outbox, OutboxBuilder, StartError};
 use pillarbox_memory::MemoryStore;
 use tokio::time::{Instant, sleep};
 
-const MODES: [Mode; 4] = [Mode::SingleNode, Mode::MultiNode, Mode::Partitioned, Mode::Ordered];
+const MODES: [NodeMode; 4] = [NodeMode::SingleNode, NodeMode::MultiNode, NodeMode::Partitioned, NodeMode::Ordered];
 const MILLI: Duration = Duration::from_millis(1);
 
 /// The times at which events began, and the calls that ran at once.
@@ -68,7 +68,7 @@ async fn write(outbox: &Outbox, store: &MemoryStore, event_type: &str, count: us
     outbox.notify_committed(written);
 }
 
-async fn started(mode: Mode, store: &MemoryStore, set: impl FnOnce(OutboxBuilder) -> OutboxBuilder) -> Outbox {
+async fn started(mode: NodeMode, store: &MemoryStore, set: impl FnOnce(OutboxBuilder) -> OutboxBuilder) -> Outbox {
     let builder = Outbox::builder(mode).store(Arc::new(store.clone())).poll_interval(MILLI, 10 * MILLI);
     set(builder).start().await.expect("starts")
 }
@@ -87,7 +87,7 @@ async fn a_lone_handler_with_a_limit_runs_as_often_at_once_and_no_more() {
         let outbox = started(mode, &store, |outbox| outbox.handler(slow("limited", &seen).concurrency(3))).await;
         write(&outbox, &store, "limited", 30).await;
         done(&outbox, 30).await;
-        let expected = if mode == Mode::Ordered { 1 } else { 3 };
+        let expected = if mode == NodeMode::Ordered { 1 } else { 3 };
         assert_eq!(seen.most.load(Ordering::SeqCst), expected, "{mode}");
         assert!(!outbox.limits()[0].is_reached, "{mode}");
         outbox.shutdown().await;
@@ -98,14 +98,14 @@ async fn a_lone_handler_with_a_limit_runs_as_often_at_once_and_no_more() {
 async fn a_rate_is_held_and_reached() {
     for mode in MODES {
         let (store, seen) = (MemoryStore::new(), Arc::<Seen>::default());
-        let rate = Rate::per_second(10).burst(if mode == Mode::Ordered { 1 } else { 4 });
+        let rate = Rate::per_second(10).burst(if mode == NodeMode::Ordered { 1 } else { 4 });
         let outbox = started(mode, &store, |outbox| outbox.handler(slow("limited", &seen).rate(rate))).await;
         write(&outbox, &store, "limited", 30).await;
         while !outbox.limits()[0].is_reached {
             sleep(MILLI).await;
         }
         done(&outbox, 30).await;
-        let ahead = if mode == Mode::Ordered { 0 } else { 3 };
+        let ahead = if mode == NodeMode::Ordered { 0 } else { 3 };
         for (index, (time, earliest)) in
             seen.times().into_iter().zip((0..).map(|n: u128| n.saturating_sub(ahead) * 100)).enumerate()
         {
@@ -118,7 +118,7 @@ async fn a_rate_is_held_and_reached() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_takes_no_more_events_than_the_rate_allows() {
-    for mode in [Mode::SingleNode, Mode::MultiNode, Mode::Partitioned] {
+    for mode in [NodeMode::SingleNode, NodeMode::MultiNode, NodeMode::Partitioned] {
         let (store, seen) = (MemoryStore::new(), Arc::<Seen>::default());
         let counting = Arc::clone(&seen);
         let batch = on_batch("limited", 20, move |deliveries: Vec<Delivery>| {
@@ -140,7 +140,7 @@ async fn a_batch_takes_no_more_events_than_the_rate_allows() {
 /// One at its rate, one at its number of calls, and one that is free: each goes on as it may.
 #[tokio::test(start_paused = true)]
 async fn handlers_with_and_without_limits_do_not_wait_for_each_other() {
-    for mode in [Mode::SingleNode, Mode::MultiNode, Mode::Partitioned] {
+    for mode in [NodeMode::SingleNode, NodeMode::MultiNode, NodeMode::Partitioned] {
         let (store, [rated, counted, free]) = (MemoryStore::new(), [(); 3].map(|()| Arc::<Seen>::default()));
         let outbox = started(mode, &store, |outbox| {
             let limited = outbox.handler(slow("rated", &rated).rate(Rate::per_second(1)));
@@ -166,7 +166,7 @@ async fn handlers_with_and_without_limits_do_not_wait_for_each_other() {
 async fn a_key_whose_first_event_changes_is_served_by_the_handler_of_that() {
     let (store, early, late) = (MemoryStore::new(), Arc::<Seen>::default(), Arc::<Seen>::default());
     let rate = Rate::new(1, Duration::from_secs(60));
-    let outbox = started(Mode::Partitioned, &store, |outbox| {
+    let outbox = started(NodeMode::Partitioned, &store, |outbox| {
         outbox.handler(slow("early", &early)).handler(slow("late", &late).rate(rate))
     })
     .await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::write::insert;
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::{MemoryStore, MemoryTransaction};
@@ -26,7 +26,7 @@ const OTHERS: Range<usize> = 90..150;
 struct Delivered(Arc<Mutex<Vec<usize>>>);
 
 impl Delivered {
-    async fn start(&self, mode: Mode, store: MemoryStore) -> Outbox {
+    async fn start(&self, mode: NodeMode, store: MemoryStore) -> Outbox {
         let delivered = self.clone();
         let handler = move |delivery: Delivery| {
             delivered.0.lock().expect("not poisoned").push(delivery.parse().expect("a number"));
@@ -34,7 +34,7 @@ impl Delivered {
         };
         let often = Duration::from_millis(20);
         let outbox = match mode {
-            Mode::Ordered => Outbox::ordered(store).poll_interval(often, often).handle_all(handler).start().await,
+            NodeMode::Ordered => Outbox::ordered(store).poll_interval(often, often).handle_all(handler).start().await,
             _ => Outbox::partitioned(store).poll_interval(often, often).handle_all(handler).start().await,
         };
         outbox.expect("starts")
@@ -64,7 +64,7 @@ async fn begin(store: &MemoryStore, numbers: Range<usize>) -> (MemoryTransaction
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_connection_sets_the_mark_back() {
-    for mode in [Mode::Partitioned, Mode::Ordered] {
+    for mode in [NodeMode::Partitioned, NodeMode::Ordered] {
         let (store, delivered) = (MemoryStore::new(), Delivered::default());
         let outbox = delivered.start(mode, store.clone()).await;
         begin(&store, 0..BEFORE).await.0.commit();
@@ -84,7 +84,7 @@ async fn a_lost_connection_sets_the_mark_back() {
         outbox.shutdown().await;
         let delivered = delivered.0.lock().expect("not poisoned");
         let after: Vec<_> = delivered[BEFORE..].iter().filter(|number| !OTHERS.contains(number)).collect();
-        assert!(after.is_sorted() || mode != Mode::Ordered, "{mode}: {after:?}");
+        assert!(after.is_sorted() || mode != NodeMode::Ordered, "{mode}: {after:?}");
         for key in 0..KEYS {
             let of_key: Vec<_> = after.iter().filter(|number| **number % KEYS == key).collect();
             assert!(of_key.is_sorted(), "{mode}, key {key}: {of_key:?}");

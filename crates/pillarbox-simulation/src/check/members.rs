@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pillarbox_core::ownership::{Fence, Mode, NodeId, Partitions};
+use pillarbox_core::ownership::{Fence, NodeId, NodeMode, Partitions};
 use pillarbox_memory::MemoryStore;
 use tokio::time::Instant;
 
@@ -37,7 +37,7 @@ struct Member {
 /// A node from joining to leaving.
 #[derive(Debug, Clone, Copy)]
 struct Incarnation {
-    mode: Option<Mode>,
+    mode: Option<NodeMode>,
     history: u64,
     /// A fault has met it.
     troubled: bool,
@@ -52,7 +52,7 @@ struct Incarnation {
 }
 
 impl Incarnation {
-    fn new(mode: Option<Mode>, history: u64) -> Self {
+    fn new(mode: Option<NodeMode>, history: u64) -> Self {
         Self { mode, history, troubled: false, surprised: false, met: Instant::now(), gone: None, renewals: 0 }
     }
 
@@ -79,7 +79,7 @@ impl Members {
 
     /// The mode in which the node joined.
     #[must_use]
-    pub fn mode(&self, node: &NodeId) -> Option<Mode> {
+    pub fn mode(&self, node: &NodeId) -> Option<NodeMode> {
         self.incarnations.get(node)?.mode
     }
 

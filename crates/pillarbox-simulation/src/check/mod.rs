@@ -31,7 +31,7 @@ pub use op::{Completion, Op};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use pillarbox_core::ownership::{Mode, NodeId};
+use pillarbox_core::ownership::{NodeId, NodeMode};
 use pillarbox_core::row::Status;
 use pillarbox_memory::MemoryStore;
 use tokio::time::Instant;
@@ -79,7 +79,7 @@ pub enum Order {
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// The mode.
-    pub mode: Mode,
+    pub mode: NodeMode,
     /// The calls that are in order.
     pub order: Order,
     /// Calls before an event is DEAD.
@@ -152,7 +152,7 @@ impl Checker {
     fn rules(&self, node: &NodeId) -> Rules {
         let mode = self.members.mode(node);
         let found = self.rules.iter().find(|rules| Some(rules.mode) == mode).or_else(|| self.rules.first());
-        found.copied().unwrap_or(Rules { mode: Mode::MultiNode, order: Order::None, max_attempts: 1 })
+        found.copied().unwrap_or(Rules { mode: NodeMode::MultiNode, order: Order::None, max_attempts: 1 })
     }
 
     /// Remembers the first violation.

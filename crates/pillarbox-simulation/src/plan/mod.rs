@@ -6,7 +6,7 @@ pub use routes::{Brokers, Place, Routing};
 
 use std::time::Duration;
 
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_engine::run::{Config, FailingHead, FailingKey};
 
 use crate::chance::Chance;
@@ -16,9 +16,9 @@ use crate::check::{Order, Rules};
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The mode of all nodes at first.
-    pub mode: Mode,
+    pub mode: NodeMode,
     /// The mode of all nodes that start after the operators have changed it.
-    pub next_mode: Option<Mode>,
+    pub next_mode: Option<NodeMode>,
     /// The number of nodes.
     pub nodes: usize,
     /// The settings of every node.
@@ -167,26 +167,26 @@ impl Plan {
     #[must_use]
     pub fn choose(chance: &Chance) -> Self {
         let mode = chance.pick([
-            Mode::Partitioned,
-            Mode::Partitioned,
-            Mode::Partitioned,
-            Mode::MultiNode,
-            Mode::MultiNode,
-            Mode::SingleNode,
-            Mode::SingleNode,
-            Mode::Ordered,
+            NodeMode::Partitioned,
+            NodeMode::Partitioned,
+            NodeMode::Partitioned,
+            NodeMode::MultiNode,
+            NodeMode::MultiNode,
+            NodeMode::SingleNode,
+            NodeMode::SingleNode,
+            NodeMode::Ordered,
         ]);
         // Without any fault, the checks excuse nothing.
         let calm = chance.one_in(5);
         let deep = !calm && chance.one_in(12);
         let deep_backlog = deep || chance.one_in(25);
         let nodes = match mode {
-            Mode::Partitioned | Mode::MultiNode => chance.size(1, if deep_backlog { 2 } else { 5 }),
+            NodeMode::Partitioned | NodeMode::MultiNode => chance.size(1, if deep_backlog { 2 } else { 5 }),
             _ => chance.size(1, 3),
         };
         let odds = |of: u64, most: u64| if chance.one_in(of) { chance.between(1, most) } else { 0 };
         // Nodes come and go all the time, and partitions with them.
-        let churns = mode == Mode::Partitioned && !calm && chance.one_in(3);
+        let churns = mode == NodeMode::Partitioned && !calm && chance.one_in(3);
         let nodes = if churns { nodes.max(2) } else { nodes };
         // Transactions stay open, are prepared, and end late.
         let prepares = !churns && !calm && chance.one_in(6);
@@ -270,8 +270,8 @@ impl Plan {
         if chance.one_in(4) {
             plan.route(chance, calm);
         }
-        if !calm && plan.mode != Mode::Ordered && chance.one_in(8) {
-            plan.next_mode = Some(chance.pick([Mode::Partitioned, Mode::MultiNode, Mode::SingleNode]));
+        if !calm && plan.mode != NodeMode::Ordered && chance.one_in(8) {
+            plan.next_mode = Some(chance.pick([NodeMode::Partitioned, NodeMode::MultiNode, NodeMode::SingleNode]));
         }
         if !calm && plan.routing.is_none() {
             plan.provoke(chance);
@@ -311,7 +311,7 @@ impl Plan {
     /// replay.
     fn provoke(&mut self, chance: &Chance) {
         match chance.below(6) {
-            0 if self.mode == Mode::Partitioned => {
+            0 if self.mode == NodeMode::Partitioned => {
                 (self.transactions, self.handlers.fails) = (true, 250);
                 (self.keys, self.backlog) = (2, self.backlog.max(20));
                 (self.weather.delays, self.weather.delay) = (700, 60);
@@ -349,42 +349,42 @@ impl Plan {
     }
 
     /// The modes of nodes in this world.
-    pub fn modes(&self) -> impl Iterator<Item = Mode> {
+    pub fn modes(&self) -> impl Iterator<Item = NodeMode> {
         std::iter::once(self.mode).chain(self.next_mode)
     }
 
     /// The rules that nodes of this mode keep to.
     #[must_use]
-    pub fn rules(&self, mode: Mode) -> Rules {
+    pub fn rules(&self, mode: NodeMode) -> Rules {
         let settings = &self.settings;
         let at_once = self.gives_up_at_once(mode);
         let order = match (mode, settings.failing_key) {
-            (Mode::Ordered, _) => Order::Table { retries: !at_once },
-            (Mode::Partitioned, FailingKey::Wait) => Order::Key { dead_blocks: true },
-            (Mode::Partitioned, FailingKey::SkipDead) => Order::Key { dead_blocks: false },
-            (Mode::Partitioned, FailingKey::Continue) => Order::First,
+            (NodeMode::Ordered, _) => Order::Table { retries: !at_once },
+            (NodeMode::Partitioned, FailingKey::Wait) => Order::Key { dead_blocks: true },
+            (NodeMode::Partitioned, FailingKey::SkipDead) => Order::Key { dead_blocks: false },
+            (NodeMode::Partitioned, FailingKey::Continue) => Order::First,
             _ => Order::None,
         };
         Rules { mode, order, max_attempts: if at_once { 1 } else { settings.max_attempts } }
     }
 
     /// True if an event is given up at its first failure, so that nothing else can be said about its attempts.
-    fn gives_up_at_once(&self, mode: Mode) -> bool {
-        mode == Mode::Ordered && self.settings.failing_head == FailingHead::DeadAndContinue
+    fn gives_up_at_once(&self, mode: NodeMode) -> bool {
+        mode == NodeMode::Ordered && self.settings.failing_head == FailingHead::DeadAndContinue
     }
 
     /// The engine's settings of a node of this mode.
     #[must_use]
-    pub fn config(&self, mode: Mode) -> Config {
+    pub fn config(&self, mode: NodeMode) -> Config {
         let settings = &self.settings;
         let mut config = Config::default();
         config.claim.batch = settings.claim_batch;
         (config.claim.min_interval, config.claim.max_interval) = settings.poll;
         config.dispatch.cold_capacity = settings.cold_capacity;
-        if mode != Mode::Ordered {
+        if mode != NodeMode::Ordered {
             config.dispatch.workers = settings.workers;
         }
-        if matches!(mode, Mode::SingleNode | Mode::MultiNode) {
+        if matches!(mode, NodeMode::SingleNode | NodeMode::MultiNode) {
             config.dispatch.hot_capacity = settings.hot_capacity;
         }
         config.dispatch.handler_timeout = Some(settings.handler_timeout);
@@ -392,8 +392,8 @@ impl Plan {
             config.retry.max_attempts = settings.max_attempts;
         }
         match mode {
-            Mode::Partitioned => config.retry.failing_key = settings.failing_key,
-            Mode::Ordered => config.retry.failing_head = settings.failing_head,
+            NodeMode::Partitioned => config.retry.failing_key = settings.failing_key,
+            NodeMode::Ordered => config.retry.failing_head = settings.failing_head,
             _ => {}
         }
         config.settle.batch = settings.settle_batch;

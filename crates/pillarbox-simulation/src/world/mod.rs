@@ -19,7 +19,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use pillarbox_core::event::Stamp;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_engine::run::Role;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::TaskTracker;
@@ -101,7 +101,7 @@ impl World {
     }
 
     /// The mode of the nodes that start now.
-    pub(super) fn mode(&self) -> Mode {
+    pub(super) fn mode(&self) -> NodeMode {
         self.plan.next_mode.filter(|_| self.switched.load(Relaxed)).unwrap_or(self.plan.mode)
     }
 

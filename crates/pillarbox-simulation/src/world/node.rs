@@ -2,7 +2,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pillarbox_core::handle::in_transaction;
-use pillarbox_core::ownership::{Mode, NodeName};
+use pillarbox_core::ownership::{NodeMode, NodeName};
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_engine::handlers::{Events, Rate, on_batch, on_type};
 use pillarbox_engine::run::{Outbox, OutboxBuilder};
@@ -32,7 +32,7 @@ pub(crate) struct Host {
 #[derive(Debug, Default)]
 struct State {
     process: Option<Process>,
-    mode: Option<Mode>,
+    mode: Option<NodeMode>,
     outbox: Option<Outbox>,
     forwarder: Option<Forwarder>,
     /// It is told to stop.
@@ -58,7 +58,7 @@ impl Host {
 
     /// The mode of the process that runs.
     #[must_use]
-    pub(crate) fn mode(&self) -> Option<Mode> {
+    pub(crate) fn mode(&self) -> Option<NodeMode> {
         self.process().and(self.state().mode)
     }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::event::EventId;
-use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, Mode, NodeId, Reclaimed, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage,
@@ -61,7 +61,7 @@ impl Store for Link {
     async fn check(&self) -> Result<(), StoreError> {
         self.call(operation::CHECK, None, async { Ok(()) }).await
     }
-    async fn join(&self, node: &NodeId, mode: Mode, lease: Duration) -> Result<(), StoreError> {
+    async fn join(&self, node: &NodeId, mode: NodeMode, lease: Duration) -> Result<(), StoreError> {
         let (store, id) = (self.database.store.clone(), node.clone());
         let call = async move { store.join(&id, mode, lease).await };
         self.call(operation::JOIN, Some(Op::Join(node.clone())), call).await

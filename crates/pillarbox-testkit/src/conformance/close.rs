@@ -3,7 +3,7 @@ use std::time::Duration;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::event::EventId;
-use pillarbox_core::ownership::{Epochs, Fence, Mode};
+use pillarbox_core::ownership::{Epochs, Fence, NodeMode};
 use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{
     AuditedAction, BegunAttempt, DeadFilter, EventFilter, NewPause, NodeStatus, PauseKind, PendingFilter, Purge,
@@ -34,7 +34,7 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
     let (filter, fence) = (DeadFilter::default(), Fence::Table);
     let seen = NodeStatus {
         node: node.clone(),
-        mode: Mode::SingleNode.name().to_owned(),
+        mode: NodeMode::SingleNode.name().to_owned(),
         started_at: Timestamp::from_micros(0),
         lease_left: None,
         expires_at: Timestamp::from_micros(0),
@@ -45,7 +45,7 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
     let failed: [Failed; 50] = [
         (operation::MIGRATE, store.migrate().await.err()),
         (operation::CHECK, store.check().await.err()),
-        (operation::JOIN, store.join(&node, Mode::SingleNode, HOUR).await.err()),
+        (operation::JOIN, store.join(&node, NodeMode::SingleNode, HOUR).await.err()),
         (operation::ACQUIRE, store.acquire(&node).await.err()),
         (operation::SHARE, store.share(&node, &Epochs::none()).await.err()),
         (operation::RENEW, store.renew(&node, HOUR, None, None).await.err()),

@@ -1,5 +1,5 @@
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Acquired, Mode, Renewal};
+use pillarbox_core::ownership::{Acquired, NodeMode, Renewal};
 use pillarbox_core::store::Upkeep as _;
 
 use crate::Harness;
@@ -10,7 +10,7 @@ use crate::run::{Db, Outcome};
 /// While a node of another mode lives, one that cannot run beside it is refused, told why, and leaves no trace.
 pub(super) async fn join_refuses_a_mode_that_cannot_coexist<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
-    let modes = [Mode::SingleNode, Mode::MultiNode, Mode::Partitioned, Mode::Ordered];
+    let modes = [NodeMode::SingleNode, NodeMode::MultiNode, NodeMode::Partitioned, NodeMode::Ordered];
     for living in modes {
         let nodes = [stranger()?, stranger()?];
         for node in &nodes {
@@ -37,7 +37,7 @@ pub(super) async fn join_refuses_a_mode_that_cannot_coexist<H: Harness>(db: &Db<
 
     db.register(&stranger()?, "a_mode_of_a_later_release", 3600).await?;
     let node = stranger()?;
-    let refused = store.join(&node, Mode::SingleNode, HOUR).await;
+    let refused = store.join(&node, NodeMode::SingleNode, HOUR).await;
     let error = refused.err().ok_or("it joined beside a mode it cannot know to be safe")?;
     assert_eq!(error.kind(), StoreErrorKind::IncompatibleMode, "{error}");
     assert!(!error.is_temporary(), "{error}");

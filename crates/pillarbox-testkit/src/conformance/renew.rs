@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::ownership::{Acquired, Epochs, LeaseMark, Mode, NodeId, Renewal};
+use pillarbox_core::ownership::{Acquired, Epochs, LeaseMark, NodeId, NodeMode, Renewal};
 use pillarbox_core::store::NodeFigures;
 use pillarbox_core::write::Dialect;
 use tokio::time::{sleep, timeout};
@@ -86,14 +86,14 @@ pub(super) async fn renew_waits_for_no_other_call<H: Harness>(db: &Db<H>) -> Out
     let lock = format!("SELECT 1 FROM {} WHERE {column} = 0 FOR UPDATE", db.table("partition"));
     for call in ["acquire", "share", "reclaim", "join", "leave"] {
         // With a node to be cleared away, the call has something to change.
-        db.register(&stranger()?, Mode::MultiNode.name(), -1).await?;
+        db.register(&stranger()?, NodeMode::MultiNode.name(), -1).await?;
         let held = db.hold(&lock).await?;
         let waits = async {
             match call {
                 "acquire" => store.acquire(&node).await.map(drop),
                 "share" => store.share(&node, &Epochs::none()).await.map(drop),
                 "reclaim" => store.reclaim(&node, false).await.map(drop),
-                "join" => store.join(&joining, Mode::MultiNode, HOUR).await,
+                "join" => store.join(&joining, NodeMode::MultiNode, HOUR).await,
                 _ => store.leave(&leaving).await,
             }
         };

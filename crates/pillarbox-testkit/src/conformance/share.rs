@@ -1,7 +1,7 @@
 use std::ops::RangeInclusive;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::ownership::{Epochs, Holding, Mode, NodeId, Partitions, Share, spread};
+use pillarbox_core::ownership::{Epochs, Holding, NodeId, NodeMode, Partitions, Share, spread};
 use pillarbox_core::store::Store;
 use tokio::time::sleep;
 
@@ -17,7 +17,7 @@ pub(super) async fn share_spreads_the_partitions_evenly<H: Harness>(db: &Db<H>) 
     // Neither counts: the lease of the one has ended, the other's ends while they share.
     db.register(&stranger()?, "single_node", -1).await?;
     let first = sharer(&*store).await?;
-    db.register(&NodeId::from_stored("a-1"), Mode::Partitioned.name(), 3600).await?;
+    db.register(&NodeId::from_stored("a-1"), NodeMode::Partitioned.name(), 3600).await?;
     let both = share(&*store, &first, Partitions::NONE).await?;
     assert_eq!((both.owned.len(), both.unclean), (128, Partitions::NONE), "{both:?}");
     assert!(both.next_expiry.is_some_and(|wait| wait > HOUR / 2 && wait <= HOUR), "{both:?}");
@@ -40,7 +40,7 @@ pub(super) async fn share_spreads_the_partitions_evenly<H: Harness>(db: &Db<H>) 
 
     // Nodes that 256 others stand before have no part.
     for number in 0..251 {
-        db.register(&NodeId::from_stored(&format!("n-{number}")), Mode::Partitioned.name(), 3600).await?;
+        db.register(&NodeId::from_stored(&format!("n-{number}")), NodeMode::Partitioned.name(), 3600).await?;
     }
     sleep(TICK).await;
     let last = sharer(&*store).await?;

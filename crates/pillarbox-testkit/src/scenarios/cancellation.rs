@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::error::{BoxError, StoreError};
-use pillarbox_core::ownership::{Epochs, Fence, Mode, NodeId, Partitions};
+use pillarbox_core::ownership::{Epochs, Fence, NodeId, NodeMode, Partitions};
 use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::{DeadFilter, FetchedRow, Purge, Purgeable, RowId, Store};
 use tokio::time::{sleep, timeout};
@@ -100,7 +100,7 @@ pub(super) async fn a_store_call_dropped_at_any_await_leaves_no_lock<H: Harness>
     };
     let calls = async |(_, verdicts, stranger): &(Vec<i64>, Vec<Verdict>, NodeId)| {
         store.fetch(&all()).await?;
-        store.join(stranger, Mode::SingleNode, HOUR).await?;
+        store.join(stranger, NodeMode::SingleNode, HOUR).await?;
         store.acquire(stranger).await?;
         store.renew(stranger, HOUR, None, None).await?;
         store.settle(&node, Fence::Table, verdicts).await?;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
-use pillarbox_core::ownership::{Mode, NodeId};
+use pillarbox_core::ownership::{NodeId, NodeMode};
 use pillarbox_core::store::Store;
 use pillarbox_engine::run::{Outbox, Role};
 use tokio::time::{Instant, sleep, timeout};
@@ -22,7 +22,12 @@ const LONGER_LEASE: Duration = Duration::from_secs(3);
 /// Longer than any lease here.
 const FORWARD: Duration = Duration::from_secs(4);
 
-async fn start(mode: Mode, lease: Duration, store: Arc<dyn Store>, recorder: &Recorder) -> Result<Outbox, BoxError> {
+async fn start(
+    mode: NodeMode,
+    lease: Duration,
+    store: Arc<dyn Store>,
+    recorder: &Recorder,
+) -> Result<Outbox, BoxError> {
     let often = (Duration::from_millis(20), Duration::from_millis(20));
     let outbox = Outbox::builder(mode).store(store).poll_interval(often.0, often.1).lease(lease);
     Ok(outbox.handle_all(recorder.clone()).start().await?)
@@ -31,7 +36,7 @@ async fn start(mode: Mode, lease: Duration, store: Arc<dyn Store>, recorder: &Re
 /// Starts a node through a database that can be cut off, and has it handle an event until it is told to stop.
 async fn start_stuck<H: Harness>(
     db: &Db<H>,
-    mode: Mode,
+    mode: NodeMode,
     lease: Duration,
 ) -> Result<(FaultyStore<Arc<dyn Store>>, Outbox, Recorder), BoxError> {
     let (cut_off, stuck) = (FaultyStore::new(db.store()), stuck_until_told());
@@ -62,7 +67,7 @@ async fn handed_over<H: Harness>(
 }
 
 /// A node is cut off, and the clock is set back so that its lease seems to run for another hour. Others see that it is not renewed.
-pub(super) async fn is_taken_over<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn is_taken_over<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let (cut_off, first, stuck) = start_stuck(db, mode, LEASE).await?;
     cut_off.set_all(Fault::Unreachable);
     db.set_clock_back(HOUR_BACK).await?;
@@ -99,7 +104,7 @@ pub(super) async fn a_living_owner_is_not_cleared_away_when_the_clock_is_set_bac
 
 /// Two nodes deliver or stand by while the clock is set forward, with handlers running. Nobody takes anything over, and each event is
 /// delivered once.
-pub(super) async fn nobody_takes_over<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn nobody_takes_over<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let counted = FaultyStore::new(db.store());
     let (recorder, gate) = gated();
     let first = start(mode, LONGER_LEASE, Arc::new(counted.clone()), &recorder).await?;
@@ -124,7 +129,7 @@ pub(super) async fn nobody_takes_over<H: Harness>(db: &Db<H>, mode: Mode) -> Out
 
 /// A node is cut off, and the clock is set forward. Others take over when the lease would have ended, and not before the node has
 /// stopped by its own clock.
-pub(super) async fn is_taken_over_in_time<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn is_taken_over_in_time<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let (cut_off, first, stuck) = start_stuck(db, mode, LONGER_LEASE).await?;
     let recorder = Recorder::new();
     let second = start(mode, LONGER_LEASE, db.connect().await?, &recorder).await?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::store::{PendingFilter, PendingState};
 use pillarbox_engine::handlers::{Rate, on_type};
@@ -20,11 +20,11 @@ use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder};
 
 /// An outbox of one worker, whose events are tried again after an hour.
-async fn outbox<H: Harness>(db: &Db<H>, mode: Mode, recorder: &Recorder) -> Result<Outbox, BoxError> {
+async fn outbox<H: Harness>(db: &Db<H>, mode: NodeMode, recorder: &Recorder) -> Result<Outbox, BoxError> {
     let mut config = Config::default();
     (config.claim.min_interval, config.claim.max_interval) = (Duration::from_millis(5), Duration::from_millis(20));
     config.retry.policy = Arc::new(ExponentialBackoff::constant(HOUR, HOUR));
-    if mode != Mode::Ordered {
+    if mode != NodeMode::Ordered {
         config.dispatch.workers = 1;
     }
     let outbox = Outbox::builder(mode).store(db.store()).config(config).handle_all(recorder.clone());
@@ -65,7 +65,7 @@ async fn retrying<H: Harness>(db: &Db<H>) -> Result<i64, BoxError> {
 }
 
 /// Events that wait in memory behind a call are not begun once they are cancelled; the others are, each once.
-pub(super) async fn cancelled_events_leave_memory<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn cancelled_events_leave_memory<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let (recorder, gate) = held_back();
     let written = events(5)?;
     let seqs = db.write(written.clone()).await?;
@@ -95,7 +95,7 @@ pub(super) async fn cancelled_events_leave_memory<H: Harness>(db: &Db<H>, mode: 
 pub(super) async fn the_verdict_on_a_cancelled_event_is_refused<H: Harness>(db: &Db<H>) -> Outcome {
     let (recorder, gate) = held_back();
     let seqs = db.write(events(1)?).await?;
-    let (outbox, operator) = (outbox(db, Mode::SingleNode, &recorder).await?, db.connect().await?);
+    let (outbox, operator) = (outbox(db, NodeMode::SingleNode, &recorder).await?, db.connect().await?);
     recorder.wait_for_calls(1).await;
     assert_eq!(operator.cancel(&seqs).await?, seqs);
     gate.add_permits(1);
@@ -108,7 +108,7 @@ pub(super) async fn the_verdict_on_a_cancelled_event_is_refused<H: Harness>(db: 
 }
 
 /// An event that waits an hour for its next attempt, in memory too, and one that is delayed for as long, are tried at once.
-pub(super) async fn waiting_events_are_tried_now<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn waiting_events_are_tried_now<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let recorder = failing_once();
     db.write(events(1)?).await?;
     let (outbox, operator) = (outbox(db, mode, &recorder).await?, db.connect().await?);
@@ -136,7 +136,7 @@ pub(super) async fn a_delayed_event_is_delivered_now<H: Harness>(db: &Db<H>) -> 
 }
 
 /// Events behind a failing head go on once that is cancelled: it is over.
-pub(super) async fn a_cancelled_head_lets_the_others_go_on<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn a_cancelled_head_lets_the_others_go_on<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let recorder = failing_first();
     let seqs = db.write(keyed_each(&["k"; 4])?).await?;
     let (outbox, operator) = (outbox(db, mode, &recorder).await?, db.connect().await?);
@@ -162,7 +162,7 @@ pub(super) async fn a_head_that_is_cancelled_during_its_call_is_not_tried_again<
     });
     let broken = Envelope::builder("test.broken").payload_json("{}").build()?;
     let seqs = db.write([vec![broken], events(2)?].concat()).await?;
-    let (outbox, operator) = (outbox(db, Mode::Ordered, &recorder).await?, db.connect().await?);
+    let (outbox, operator) = (outbox(db, NodeMode::Ordered, &recorder).await?, db.connect().await?);
     recorder.wait_for_calls(1).await;
     until(async || Ok(outbox.stats().in_memory == 3)).await?;
     assert_eq!(operator.cancel(&seqs[..2]).await?, seqs[..2]);
@@ -181,7 +181,7 @@ pub(super) async fn an_event_that_waits_for_a_rate_in_order_can_be_cancelled<H: 
     let recorder = Recorder::new();
     let seqs = db.write(vec![event()?, event()?]).await?;
     let handler = on_type("test.event", recorder.clone()).rate(Rate::new(1, HOUR));
-    let outbox = Outbox::builder(Mode::Ordered).store(db.store()).handler(handler).start().await?;
+    let outbox = Outbox::builder(NodeMode::Ordered).store(db.store()).handler(handler).start().await?;
     let operator = db.connect().await?;
     until(async || Ok(outbox.limits().iter().all(|limit| limit.is_reached))).await?;
     assert_eq!(operator.cancel(&seqs[1..]).await?, seqs[1..]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, Failure, Outcome as Decision};
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::retry::Retry;
 use pillarbox_core::store::Store;
 use pillarbox_engine::handlers::{Events, on_type};
@@ -27,15 +27,15 @@ fn victim() -> Recorder {
     })
 }
 
-async fn start(mode: Mode, store: impl Store, recorder: &Recorder, workers: usize) -> Result<Outbox, BoxError> {
+async fn start(mode: NodeMode, store: impl Store, recorder: &Recorder, workers: usize) -> Result<Outbox, BoxError> {
     let mut config = Config::default();
     config.shutdown.drain_timeout = Duration::ZERO;
     config.dispatch.workers = workers;
-    if mode == Mode::Partitioned {
+    if mode == NodeMode::Partitioned {
         config.retry.failing_key = FailingKey::SkipDead;
     }
     let outbox = Outbox::builder(mode).store(store).config(config);
-    let outbox = if mode == Mode::MultiNode {
+    let outbox = if mode == NodeMode::MultiNode {
         // The limit is the handler's own, and no fallback runs that could be the cause.
         let handler = on_type(Events::Others, recorder.clone()).retry(Retry::new().max_attempts(LIMIT));
         outbox.handler(handler).fallback(async |_: Delivery, _: Failure| Decision::Done)
@@ -55,7 +55,7 @@ async fn die<H: Harness>(db: &Db<H>, store: &FaultyStore<Arc<dyn Store>>, outbox
 }
 
 /// Runs nodes that die of the poison, one after the other, until it is given up, and counts them.
-async fn crashes<H: Harness>(db: &Db<H>, poison: &Envelope, mode: Mode) -> Result<(u32, Vec<Recorder>), BoxError> {
+async fn crashes<H: Harness>(db: &Db<H>, poison: &Envelope, mode: NodeMode) -> Result<(u32, Vec<Recorder>), BoxError> {
     let (mut crashed, mut recorders) = (0, Vec::new());
     loop {
         let store = FaultyStore::new(db.store());
@@ -83,7 +83,7 @@ async fn crashes<H: Harness>(db: &Db<H>, poison: &Envelope, mode: Mode) -> Resul
 
 /// Where keys keep their order, the poison is the head of its key, and the event behind it waits until it is given up. Where the table
 /// does, it is held in its place.
-pub(super) async fn poison_among_innocents<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn poison_among_innocents<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let mut written = events(6)?;
     let poison = Envelope::builder("test.poison").key("a").payload_json("{}").build()?;
     written.insert(3, poison.clone());
@@ -109,7 +109,7 @@ pub(super) async fn poison_among_innocents<H: Harness>(db: &Db<H>, mode: Mode) -
 }
 
 /// An innocent event that has ended shares the next crash as well until its end is recorded, so the next suspect waits for that.
-pub(super) async fn suspects_wait_for_the_record_of_the_one_before<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn suspects_wait_for_the_record_of_the_one_before<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let innocent = event()?;
     db.write(vec![innocent.clone(), Envelope::builder("test.poison").key("a").payload_json("{}").build()?]).await?;
     let begin = async || {
@@ -137,7 +137,7 @@ pub(super) async fn suspects_wait_for_the_record_of_the_one_before<H: Harness>(d
 }
 
 /// However many events have been through a crash, they take one worker, and the others go on, though their handler is the same.
-pub(super) async fn suspects_take_one_worker<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn suspects_take_one_worker<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     const SUSPECTS: usize = 50;
     let poison = |number| Envelope::builder("test.poison").key(format!("p-{number}")).payload_json("{}").build();
     db.write((0..SUSPECTS).map(poison).collect::<Result<_, _>>()?).await?;

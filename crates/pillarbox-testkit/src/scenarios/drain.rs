@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::retry::FixedBackoff;
 use pillarbox_core::store::Upkeep as _;
 use pillarbox_engine::run::{Config, Outbox, OutboxBuilder, Role, TypePause};
@@ -20,7 +20,7 @@ const AMPLE: Duration = Duration::from_secs(100);
 const SHORT: Duration = Duration::from_millis(400);
 
 /// An outbox of a process that starts, delivers and ends; it looks at the table at its start and as drains do.
-fn node<H: Harness>(db: &Db<H>, mode: Mode, recorder: &Recorder) -> OutboxBuilder {
+fn node<H: Harness>(db: &Db<H>, mode: NodeMode, recorder: &Recorder) -> OutboxBuilder {
     let often = (Duration::from_millis(1), Duration::from_millis(20));
     let builder = Outbox::builder(mode).store(db.store()).config(Config::default());
     builder.poll_interval(often.0, often.1).handle_all(recorder.clone())
@@ -36,7 +36,7 @@ async fn holds_nothing<H: Harness>(db: &Db<H>, outbox: &Outbox) -> Outcome {
 }
 
 /// It returns long before the deadline, after every event was delivered by one call.
-pub(super) async fn ends_when_nothing_due_is_left<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn ends_when_nothing_due_is_left<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let recorder = Recorder::new();
     let all = events(50)?;
     db.write(all.clone()).await?;
@@ -53,13 +53,13 @@ pub(super) async fn ends_when_nothing_due_is_left<H: Harness>(db: &Db<H>, mode: 
 
 /// Events that are due later, or failed and wait for another attempt, are counted and left. In the order of the table a failed event is
 /// tried again in its place, so that it stays due.
-pub(super) async fn leaves_delayed_rows<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn leaves_delayed_rows<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| {
         let fails = delivery.key() == Some("failing");
         if fails { Err("it fails") } else { Ok(()) }
     });
     let mut events = vec![delayed()?, event()?, delayed()?];
-    let fails = usize::from(mode != Mode::Ordered);
+    let fails = usize::from(mode != NodeMode::Ordered);
     events.extend(keyed_each(&["failing"][..fails])?);
     db.write(events).await?;
     let outbox = node(db, mode, &recorder).retry_policy(FixedBackoff::new(HOUR)?).start().await?;
@@ -71,7 +71,7 @@ pub(super) async fn leaves_delayed_rows<H: Harness>(db: &Db<H>, mode: Mode) -> O
 }
 
 /// A handler that never ends is dropped; its event, and those behind it, are free for the next node.
-pub(super) async fn ends_at_the_deadline_and_counts_the_rest<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn ends_at_the_deadline_and_counts_the_rest<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let (recorder, _gate) = gated();
     let mut all = events(3)?;
     all.push(delayed()?);
@@ -89,7 +89,7 @@ pub(super) async fn ends_at_the_deadline_and_counts_the_rest<H: Harness>(db: &Db
 }
 
 /// The next node delivers what was left at once, though the lease of the drained one would go on for an hour.
-pub(super) async fn leaves_no_lease<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn leaves_no_lease<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let ((stuck, _gate), recorder) = (gated(), Recorder::new());
     db.write(events(3)?).await?;
     let outbox = node(db, mode, &stuck).lease(HOUR).start().await?;
@@ -105,7 +105,7 @@ pub(super) async fn leaves_no_lease<H: Harness>(db: &Db<H>, mode: Mode) -> Outco
 }
 
 /// Writers that write faster than the handler delivers do not keep it alive.
-pub(super) async fn ends_at_the_deadline_under_a_stream<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn ends_at_the_deadline_under_a_stream<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let (recorder, gate) = gated();
     db.write(events(2)?).await?;
     let outbox = node(db, mode, &recorder).start().await?;
@@ -139,7 +139,7 @@ pub(super) async fn drain_does_not_wait_behind_a_failing_event<H: Harness>(db: &
     });
     let keys = ["failing", "failing", "well", "failing"];
     db.write(keys.iter().map(|key| keyed(key)).collect::<Result<_, _>>()?).await?;
-    let outbox = node(db, Mode::Partitioned, &recorder).retry_policy(FixedBackoff::new(HOUR)?).start().await?;
+    let outbox = node(db, NodeMode::Partitioned, &recorder).retry_policy(FixedBackoff::new(HOUR)?).start().await?;
     let left = outbox.drain(AMPLE).await?;
     assert!(left.is_complete(), "{left}");
     assert_eq!((left.blocked, left.delayed, left.dead, recorder.calls().len()), (2, 1, 0, 2), "{left}");
@@ -163,7 +163,7 @@ pub(super) async fn drain_counts_the_events_of_a_paused_type<H: Harness>(db: &Db
     let (recorder, pause) = (Recorder::new(), TypePause::new());
     pause.pause("test.event", Instant::now() + HOUR);
     db.write(vec![event()?, keyed("another type")?]).await?;
-    let outbox = node(db, Mode::SingleNode, &recorder).type_pause(pause).start().await?;
+    let outbox = node(db, NodeMode::SingleNode, &recorder).type_pause(pause).start().await?;
     recorder.wait_for_ends(1).await;
     let left = outbox.drain(SHORT).await?;
     assert_eq!((left.due, recorder.calls().len()), (1, 1), "{left}");
@@ -171,7 +171,7 @@ pub(super) async fn drain_counts_the_events_of_a_paused_type<H: Harness>(db: &Db
 }
 
 /// A node whose memory is empty waits for what another one delivers, and says at the deadline that there is another.
-pub(super) async fn waits_for_what_another_node_delivers<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn waits_for_what_another_node_delivers<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let ((busy, gate), idle) = (gated(), Recorder::new());
     let owner = node(db, mode, &busy).start().await?;
     db.write(vec![event()?]).await?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, EventId};
 use pillarbox_core::handle::{Delivery, HandlerError, Outcome as Answer};
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::retry::ExponentialBackoff;
 use pillarbox_core::write::Finish as _;
 use pillarbox_engine::follow::{DeliveredAs, EventEnd, WaitError};
@@ -32,7 +32,7 @@ async fn web<H: Harness>(db: &Db<H>) -> Result<(Outbox, FaultyStore<Arc<dyn pill
 }
 
 /// A node of another process.
-fn node<H: Harness>(db: &Db<H>, mode: Mode) -> OutboxBuilder {
+fn node<H: Harness>(db: &Db<H>, mode: NodeMode) -> OutboxBuilder {
     let mut config = Config::default();
     (config.claim.min_interval, config.claim.max_interval) = (Duration::from_millis(5), Duration::from_millis(20));
     config.retry.policy = Arc::new(ExponentialBackoff::constant(MOMENT, MOMENT));
@@ -44,7 +44,7 @@ fn ids(events: &[Envelope]) -> Vec<EventId> {
 }
 
 /// By one future for each event, and by one for all; each event is waited for from before it is delivered.
-pub(super) async fn is_waited_for<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn is_waited_for<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let ((web, store), (recorder, gate)) = (web(db).await?, held_back());
     let written = events(3)?;
     let outbox = node(db, mode).handle_all(recorder.clone()).start().await?;
@@ -70,7 +70,7 @@ pub(super) async fn is_waited_for<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome
 pub(super) async fn an_event_ends_dead_with_its_error<H: Harness>(db: &Db<H>) -> Outcome {
     let (web, _) = web(db).await?;
     let broken = async |_: Delivery| Err::<(), _>(HandlerError::unrecoverable("no such account"));
-    let outbox = node(db, Mode::SingleNode).handle_all(broken).start().await?;
+    let outbox = node(db, NodeMode::SingleNode).handle_all(broken).start().await?;
     let event = event()?;
     write(db, &web, std::slice::from_ref(&event)).await?;
     let end = web.delivered(event.id().clone()).await?;
@@ -102,7 +102,7 @@ pub(super) async fn an_event_of_several_handlers_ends_with_the_last<H: Harness>(
     let event_type = written[0].event_type();
     let broken = async |_: Delivery| Err::<(), _>(HandlerError::unrecoverable("no such account"));
     let web = Outbox::writer_only(db.store()).handled_by(event_type, ["broken", "slow"]).start().await?;
-    let outbox = node(db, Mode::SingleNode);
+    let outbox = node(db, NodeMode::SingleNode);
     let outbox = outbox
         .handler(on_type(event_type, broken).named("broken"))
         .handler(on_type(event_type, slow.clone()).named("slow"))
@@ -128,7 +128,7 @@ pub(super) async fn an_event_of_several_handlers_ends_with_the_last<H: Harness>(
 
 /// Of several handlers those that have reported one; by calls of one event and of several. A text that is no position is
 /// not kept, and the event is delivered all the same.
-pub(super) async fn tells_positions<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn tells_positions<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let written = events(1)?;
     let (event_type, id) = (written[0].event_type(), written[0].id().clone());
     let web = Outbox::writer_only(db.store()).handled_by(event_type, ["one", "batch", "quiet", "long"]);
@@ -160,7 +160,7 @@ pub(super) async fn tells_positions<H: Harness>(db: &Db<H>, mode: Mode) -> Outco
 
 pub(super) async fn no_position_is_kept_where_none_is_wanted<H: Harness>(db: &Db<H>) -> Outcome {
     let (web, _) = web(db).await?;
-    let outbox = node(db, Mode::SingleNode).keep_positions(false);
+    let outbox = node(db, NodeMode::SingleNode).keep_positions(false);
     let outbox = outbox.handle_all(async |_: Delivery| Answer::delivered_as("s/1")).start().await?;
     let event = event()?;
     write(db, &web, std::slice::from_ref(&event)).await?;
@@ -175,13 +175,13 @@ pub(super) async fn no_position_is_kept_where_none_is_wanted<H: Harness>(db: &Db
 pub(super) async fn waiting_survives_a_restart_of_the_deliverer<H: Harness>(db: &Db<H>) -> Outcome {
     let ((web, store), event) = (web(db).await?, event()?);
     let stuck = super::setting::stuck_until_told();
-    let first = node(db, Mode::SingleNode).handle_all(stuck.clone()).start().await?;
+    let first = node(db, NodeMode::SingleNode).handle_all(stuck.clone()).start().await?;
     write(db, &web, std::slice::from_ref(&event)).await?;
     stuck.wait_for_calls(1).await;
     let restarting = async {
         until(async || Ok(store.calls(Operation::Follow) >= 1)).await?;
         first.shutdown_within(Duration::ZERO).await;
-        let next = node(db, Mode::SingleNode).handle_all(async |_: Delivery| {}).start().await?;
+        let next = node(db, NodeMode::SingleNode).handle_all(async |_: Delivery| {}).start().await?;
         Ok::<_, BoxError>(next)
     };
     let (end, next) = tokio::join!(async { web.delivered(event.id().clone()).await }, restarting);
@@ -222,7 +222,7 @@ pub(super) async fn waiting_goes_on_when_the_database_is_back<H: Harness>(db: &D
     store.set(Operation::Follow, Fault::Refused);
     let recovering = async {
         store.wait_for_faults(Operation::Follow, 2).await;
-        let outbox = node(db, Mode::SingleNode).handle_all(async |_: Delivery| {}).start().await?;
+        let outbox = node(db, NodeMode::SingleNode).handle_all(async |_: Delivery| {}).start().await?;
         store.set(Operation::Follow, Fault::None);
         Ok::<_, BoxError>(outbox)
     };
@@ -258,7 +258,7 @@ pub(super) async fn a_row_that_is_deleted_while_it_is_waited_for_is_gone<H: Harn
         until(async || Ok(store.calls(Operation::Follow) >= 2)).await?;
         let mut config = Config::default();
         config.settle.delete_done = true;
-        let outbox = Outbox::builder(Mode::SingleNode).store(db.store()).config(config);
+        let outbox = Outbox::builder(NodeMode::SingleNode).store(db.store()).config(config);
         Ok::<_, BoxError>(outbox.handle_all(async |_: Delivery| {}).start().await?)
     };
     let (end, outbox) = tokio::join!(async { web.delivered(event.id().clone()).await }, deleting);
@@ -272,7 +272,7 @@ pub(super) async fn a_row_that_is_deleted_while_it_is_waited_for_is_gone<H: Harn
 pub(super) async fn waiting_is_refused_where_delivered_rows_are_deleted<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, mut config) = (FaultyStore::new(db.store()), Config::default());
     config.settle.delete_done = true;
-    let outbox = Outbox::builder(Mode::SingleNode).store(store.clone()).config(config);
+    let outbox = Outbox::builder(NodeMode::SingleNode).store(store.clone()).config(config);
     let outbox = outbox.handle_all(async |_: Delivery| {}).start().await?;
     let refused = outbox.delivered(event()?.id().clone()).await;
     assert!(matches!(&refused, Err(WaitError::Config(error)) if error.field() == "settle.delete_done"), "{refused:?}");

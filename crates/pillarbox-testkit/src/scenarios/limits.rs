@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_engine::handlers::{HandlerLimit, Rate, on_type};
 use pillarbox_engine::run::{Config, Outbox, OutboxBuilder};
 use tokio::time::Instant;
@@ -20,9 +20,9 @@ const OTHER: &str = "test.other";
 const WORKERS: usize = 8;
 
 /// An outbox with memory for few events, without a handler yet. In mode `ordered` it has one worker.
-fn outbox<H: Harness>(db: &Db<H>, mode: Mode) -> OutboxBuilder {
+fn outbox<H: Harness>(db: &Db<H>, mode: NodeMode) -> OutboxBuilder {
     let mut config = Config::default();
-    if mode != Mode::Ordered {
+    if mode != NodeMode::Ordered {
         (config.dispatch.workers, config.dispatch.cold_capacity) = (WORKERS, 40);
     }
     let often = (Duration::from_millis(1), Duration::from_millis(20));
@@ -51,7 +51,7 @@ fn limit_of(outbox: &Outbox) -> Result<HandlerLimit, BoxError> {
 
 /// No more calls of it run at once, however many workers are free; the other handler has all its events meanwhile, though the limited
 /// one has more waiting than memory holds; and then all of its own are delivered, once and in the order of their keys.
-pub(super) async fn runs_no_more_often_at_once<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn runs_no_more_often_at_once<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let ((limited, gate), other) = (gated(), Recorder::new());
     let all = both(100)?;
     db.write(all.clone()).await?;
@@ -78,7 +78,7 @@ pub(super) async fn runs_no_more_often_at_once<H: Harness>(db: &Db<H>, mode: Mod
 }
 
 /// No more of its events begin in a time, and no attempt is counted.
-pub(super) async fn begins_no_more_events_than_its_rate<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn begins_no_more_events_than_its_rate<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let (limited, other, interval) = (Recorder::new(), Recorder::new(), Duration::from_millis(20));
     let all = both(20)?;
     let began = Instant::now();
@@ -105,7 +105,7 @@ pub(super) async fn begins_no_more_events_than_its_rate<H: Harness>(db: &Db<H>, 
 
 /// A handler that has used up its rate for an hour keeps its events waiting, more than memory holds, and nobody else's; the rest is left to
 /// the table as it was.
-pub(super) async fn holds_nobody_up<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn holds_nobody_up<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let (limited, other) = (Recorder::new(), Recorder::new());
     let all = both(100)?;
     db.write(all.clone()).await?;

@@ -5,7 +5,7 @@ use pillarbox_core::clock::{Clock, SystemClock, Timestamp};
 use pillarbox_core::error::{BoxError, StoreErrorKind};
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, Path};
-use pillarbox_core::ownership::{Mode, NodeId};
+use pillarbox_core::ownership::{NodeId, NodeMode};
 use pillarbox_core::store::Store;
 use pillarbox_core::write::Finish as _;
 use pillarbox_engine::run::{MultiNode, Outbox, Role, StartError};
@@ -162,7 +162,7 @@ pub(super) async fn the_rows_of_a_dead_node_are_delivered_by_another<H: Harness>
     let dead = nodes::stranger()?;
     let lease = Duration::from_millis(700);
     let joined = Instant::now();
-    store.join(&dead, Mode::MultiNode, lease).await?;
+    store.join(&dead, NodeMode::MultiNode, lease).await?;
     let written = events(20)?;
     db.write(written.clone()).await?;
     assert_eq!(store.claim(&dead, &all()).await?.rows.len(), 20);

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::store::Store;
 use pillarbox_engine::run::{Config, Outbox, Role};
 use tokio::time::Instant;
@@ -51,11 +51,11 @@ pub(super) async fn a_standby_takes_over_when_the_owner_leaves<H: Harness>(db: &
 
 /// A node that can no longer renew stops by itself and tells its handler; another takes over when the lease has ended,
 /// and what the first one then wants to record changes nothing.
-pub(super) async fn a_node_is_cut_off<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn a_node_is_cut_off<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let cut_off = FaultyStore::new(db.store());
     let (slow, recorder) = (stuck_until_told(), Recorder::new());
     let mut config = Config::default();
-    if mode == Mode::SingleNode {
+    if mode == NodeMode::SingleNode {
         config.ownership.standby_interval = Duration::from_millis(20);
     }
     let often = (Duration::from_millis(1), Duration::from_millis(20));
@@ -69,7 +69,7 @@ pub(super) async fn a_node_is_cut_off<H: Harness>(db: &Db<H>, mode: Mode) -> Out
     slow.wait_for_calls(1).await;
     let other = db.connect().await?;
     let second = node(Arc::clone(&other), &recorder).start().await?;
-    assert_eq!(active(&second.role()), mode == Mode::MultiNode, "{:?}", second.role());
+    assert_eq!(active(&second.role()), mode == NodeMode::MultiNode, "{:?}", second.role());
     // Settling goes on to reach the database, as it may when a process was merely paused: the fence has to hold.
     for operation in [Operation::Renew, Operation::Join, Operation::Leave, Operation::Fetch, Operation::Acquire] {
         cut_off.set(operation, Fault::Unreachable);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Path;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::store::{NewPause, PauseKind, PendingFilter, Store};
 use pillarbox_engine::handlers::on_type;
 use pillarbox_engine::maintain::PauseNote;
@@ -38,12 +38,12 @@ fn many_paused(count: usize) -> Result<Vec<Envelope>, BoxError> {
 }
 
 /// A node that looks at the table all the time.
-fn polling(mode: Mode, store: Arc<dyn Store>) -> OutboxBuilder {
+fn polling(mode: NodeMode, store: Arc<dyn Store>) -> OutboxBuilder {
     let builder = Outbox::builder(mode).store(store).config(Config::default());
     builder.poll_interval(Duration::from_millis(5), Duration::from_millis(20))
 }
 
-fn node(mode: Mode, store: Arc<dyn Store>, recorder: &Recorder) -> OutboxBuilder {
+fn node(mode: NodeMode, store: Arc<dyn Store>, recorder: &Recorder) -> OutboxBuilder {
     polling(mode, store).handle_all(recorder.clone())
 }
 
@@ -75,7 +75,7 @@ async fn resume_type(store: &dyn Store) -> Outcome {
 }
 
 /// Events of a paused type stay in the table while others are delivered, and are delivered once it is resumed; no attempt is counted.
-pub(super) async fn a_paused_type_is_left_in_the_table<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn a_paused_type_is_left_in_the_table<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let recorder = Recorder::new();
     pause_type(&*db.store()).await?;
     db.write(many_paused(3)?).await?;
@@ -91,11 +91,11 @@ pub(super) async fn a_paused_type_is_left_in_the_table<H: Harness>(db: &Db<H>, m
 }
 
 /// Events that wait in memory behind a call are not begun once their type is paused, and the call ends well.
-pub(super) async fn a_pause_reaches_what_waits_in_memory<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn a_pause_reaches_what_waits_in_memory<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let (recorder, gate) = gated();
     db.write(many_paused(5)?).await?;
     let mut builder = node(mode, db.store(), &recorder);
-    if mode != Mode::Ordered {
+    if mode != NodeMode::Ordered {
         builder = builder.workers(1);
     }
     let (outbox, operator) = (builder.start().await?, db.connect().await?);
@@ -103,24 +103,24 @@ pub(super) async fn a_pause_reaches_what_waits_in_memory<H: Harness>(db: &Db<H>,
     until(async || Ok(outbox.stats().in_memory == 5)).await?;
     pause_type(&*operator).await?;
     // All that waited is left to the table; in the order of the table it is read again, and waits in its place.
-    let noticed = if mode == Mode::Ordered { 5 } else { 1 };
+    let noticed = if mode == NodeMode::Ordered { 5 } else { 1 };
     let paused = outbox.pauses();
     until(async || Ok(outbox.stats().in_memory == noticed && !paused.list().await?.is_empty())).await?;
     sleep(NOTICED).await;
     gate.add_permits(100);
     until(async || Ok(db.store().counts().await?.done == 1)).await?;
-    if mode != Mode::Ordered {
+    if mode != NodeMode::Ordered {
         db.write(vec![event()?]).await?;
         until(async || Ok(db.store().counts().await?.done == 2)).await?;
     }
     let so_far = called(&recorder).len();
-    assert_eq!(so_far, if mode == Mode::Ordered { 1 } else { 2 }, "nothing of what is paused has begun");
+    assert_eq!(so_far, if mode == NodeMode::Ordered { 1 } else { 2 }, "nothing of what is paused has begun");
     resume_type(&*operator).await?;
     each_called_once(db, &outbox, &recorder, 4 + so_far).await
 }
 
 /// An event that is committed on a node where its type is paused is not delivered from memory; another one is.
-pub(super) async fn a_paused_type_is_not_delivered_hot<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn a_paused_type_is_not_delivered_hot<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let recorder = Recorder::new();
     pause_type(&*db.store()).await?;
     // It looks at the table for a reason only.
@@ -139,7 +139,7 @@ pub(super) async fn a_paused_type_is_not_delivered_hot<H: Harness>(db: &Db<H>, m
 }
 
 /// A node that has had nothing to do for a while asks before its next call: what was paused meanwhile is not called.
-pub(super) async fn an_idle_node_notices_before_its_next_call<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn an_idle_node_notices_before_its_next_call<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let recorder = Recorder::new();
     let outbox = node(mode, db.store(), &recorder).start().await?;
     write_guarded(db, &outbox, &events(1)?).await?;
@@ -150,12 +150,12 @@ pub(super) async fn an_idle_node_notices_before_its_next_call<H: Harness>(db: &D
     write_guarded(db, &outbox, &[paused(None)?]).await?;
     write_guarded(db, &outbox, &events(1)?).await?;
     until(async || Ok(db.store().count_paused().await? == 1)).await?;
-    if mode != Mode::Ordered {
+    if mode != NodeMode::Ordered {
         recorder.wait_for_calls(2).await;
         until(async || Ok(db.store().counts().await?.done == 2)).await?;
     }
     let so_far = called(&recorder).len();
-    assert_eq!(so_far, if mode == Mode::Ordered { 1 } else { 2 });
+    assert_eq!(so_far, if mode == NodeMode::Ordered { 1 } else { 2 });
     resume_type(&*db.store()).await?;
     each_called_once(db, &outbox, &recorder, 3).await
 }
@@ -166,7 +166,7 @@ pub(super) async fn a_paused_type_holds_its_keys_back<H: Harness>(db: &Db<H>) ->
     pause_type(&*db.store()).await?;
     let written = vec![keyed("k")?, paused(Some("k"))?, keyed("k")?, keyed("j")?, paused(Some("k"))?, keyed("k")?];
     let seqs = db.write(written.clone()).await?;
-    let outbox = node(Mode::Partitioned, db.store(), &recorder).start().await?;
+    let outbox = node(NodeMode::Partitioned, db.store(), &recorder).start().await?;
     until(async || Ok(db.store().counts().await?.done == 2)).await?;
     let late = vec![keyed("k")?, keyed("m")?];
     let more = db.write(late.clone()).await?;
@@ -191,7 +191,7 @@ pub(super) async fn a_paused_type_holds_a_long_key_back<H: Harness>(db: &Db<H>) 
     let seqs = db.write(written.clone()).await?;
     let mut config = Config::default();
     (config.dispatch.cold_capacity, config.dispatch.workers, config.claim.batch) = (16, 2, 8);
-    let outbox = node(Mode::Partitioned, db.store(), &recorder).config(config).start().await?;
+    let outbox = node(NodeMode::Partitioned, db.store(), &recorder).config(config).start().await?;
     until(async || Ok(db.store().counts().await?.done == 40)).await?;
     db.write(vec![keyed("j")?]).await?;
     until(async || Ok(db.store().counts().await?.done == 41)).await?;
@@ -208,7 +208,7 @@ pub(super) async fn all_wait_behind_a_paused_event_in_order<H: Harness>(db: &Db<
     let recorder = Recorder::new();
     pause_type(&*db.store()).await?;
     let seqs = db.write(vec![event()?, paused(None)?, event()?, event()?]).await?;
-    let outbox = node(Mode::Ordered, db.store(), &recorder).start().await?;
+    let outbox = node(NodeMode::Ordered, db.store(), &recorder).start().await?;
     until(async || Ok(db.store().counts().await?.done == 1 && outbox.stats().in_memory == 3)).await?;
     // One that waits in its place is over when it is cancelled, and those behind it go on.
     let more = db.write(vec![paused(None)?, event()?]).await?;
@@ -222,7 +222,7 @@ pub(super) async fn all_wait_behind_a_paused_event_in_order<H: Harness>(db: &Db<
 }
 
 /// No node begins a call of what is paused, and all of them go on when it is resumed.
-pub(super) async fn a_pause_holds_on_every_node<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn a_pause_holds_on_every_node<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let recorder = Recorder::new();
     let one = node(mode, db.store(), &recorder).start().await?;
     let other = node(mode, db.connect().await?, &recorder).start().await?;
@@ -241,7 +241,7 @@ pub(super) async fn a_pause_holds_on_every_node<H: Harness>(db: &Db<H>, mode: Mo
 }
 
 /// Of an event for two handlers, the row for the paused one stays, and the other is delivered.
-pub(super) async fn a_paused_handler_holds_its_rows_alone<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn a_paused_handler_holds_its_rows_alone<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let (mail, ledger) = (Recorder::new(), Recorder::new());
     let named = |name: &str, recorder: &Recorder| on_type("test.event", recorder.clone()).named(name);
     let builder = polling(mode, db.store()).handler(named("mail", &mail)).handler(named("ledger", &ledger));
@@ -262,7 +262,7 @@ pub(super) async fn a_paused_handler_holds_its_rows_alone<H: Harness>(db: &Db<H>
 }
 
 /// A pause that has an end is over by itself, and not before.
-pub(super) async fn a_pause_ends_by_itself<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn a_pause_ends_by_itself<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let recorder = Recorder::new();
     let length = Duration::from_millis(500);
     let pause = NewPause { length: Some(length), ..NewPause::new(PauseKind::Type, PAUSED) };
@@ -277,13 +277,13 @@ pub(super) async fn a_pause_ends_by_itself<H: Harness>(db: &Db<H>, mode: Mode) -
 }
 
 /// A drain delivers what it can, and names what is paused.
-pub(super) async fn a_drain_names_what_is_paused<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn a_drain_names_what_is_paused<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let recorder = Recorder::new();
     pause_type(&*db.store()).await?;
     db.write(vec![keyed("k")?, paused(Some("k"))?, keyed("k")?]).await?;
     let outbox = node(mode, db.store(), &recorder).start().await?;
     let left = outbox.drain(Duration::from_secs(100)).await?;
-    let behind = u64::from(matches!(mode, Mode::Partitioned | Mode::Ordered));
+    let behind = u64::from(matches!(mode, NodeMode::Partitioned | NodeMode::Ordered));
     assert!(left.is_complete(), "{left}");
     assert_eq!((left.paused, left.blocked, recorder.calls().len() as u64), (1, behind, 2 - behind), "{left}");
     assert!(left.to_string().contains("1 paused"), "{left}");

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::write::Finish;
 use pillarbox_engine::run::{ClaimConfig, Config, DispatchConfig, Outbox, SettleConfig};
 
@@ -57,7 +57,7 @@ pub(super) async fn a_backlog_far_beyond_memory_is_drained_in_bounded_memory<H: 
 pub(super) const LARGE: usize = 80;
 
 /// Payloads of many times the memory that is there for them come through, from the table and from memory.
-pub(super) async fn large_payloads<H: Harness>(db: &Db<H>, mode: Mode, keys: usize) -> Outcome {
+pub(super) async fn large_payloads<H: Harness>(db: &Db<H>, mode: NodeMode, keys: usize) -> Outcome {
     const MEMORY: usize = 1 << 20;
     let large = |event: usize| {
         let payload = format!("\"{}\"", "x".repeat(40_000 + event));

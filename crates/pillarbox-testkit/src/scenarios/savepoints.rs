@@ -3,7 +3,7 @@
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::{Envelope, EventId};
 use pillarbox_core::handle::Path;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::write::Finish;
 use pillarbox_engine::run::Outbox;
 
@@ -14,7 +14,7 @@ use crate::{Harness, Recorder, RecordingHook};
 
 /// At every level: before, in and after savepoints that are rolled back, released, or both, one within the other. On many nodes the rows
 /// are inserted as the node's own.
-pub(super) async fn around_savepoints<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn around_savepoints<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let (recorder, hook) = (Recorder::new(), RecordingHook::new());
     let outbox = Outbox::builder(mode).store(db.store()).poll_interval(HOUR, HOUR).handle_all(recorder.clone());
     let outbox = outbox.writer_hook(hook.clone()).start().await?;

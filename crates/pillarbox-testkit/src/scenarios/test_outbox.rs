@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::retry::FixedBackoff;
 use pillarbox_core::row::Status;
 use pillarbox_core::write::Finish;
@@ -12,7 +12,7 @@ use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder, TestOutbox};
 
 /// A transaction shows its events before the commit, and `deliver_all` ends each of them, though one has failed twice.
-pub(super) async fn delivers_all<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn delivers_all<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let recorder = Recorder::around(async |delivery: Delivery| match (delivery.event_type(), delivery.attempt()) {
         ("test.a", 1 | 2) => Err("the mail server is down"),
         _ => Ok(()),
@@ -47,7 +47,7 @@ pub(super) async fn delivers_all<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome 
     let calls = recorder.calls();
     let of_the_key = calls.iter().map(|call| call.id.as_str()).filter(|id| *id != ids[2]);
     assert_eq!(calls.len(), 5, "{calls:?}");
-    if matches!(mode, Mode::Partitioned | Mode::Ordered) {
+    if matches!(mode, NodeMode::Partitioned | NodeMode::Ordered) {
         assert!(of_the_key.eq([&ids[0], &ids[0], &ids[0], &ids[1]]), "{calls:?}");
     }
     test.shutdown().await;

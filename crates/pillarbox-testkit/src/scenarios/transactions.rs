@@ -10,7 +10,7 @@ use pillarbox_core::handle::{
     BoxFuture, Delivery, Failure, Handler as _, HandlerError, HandlerTransaction, Outcome as Decision, Path,
     in_transaction,
 };
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::write::Begin;
 use pillarbox_engine::handlers::{Events, Registration, on_type};
 use pillarbox_engine::run::Outbox;
@@ -65,7 +65,7 @@ impl AsyncThen for Done {
 }
 
 /// The event that a handler writes commits with its own, in every mode, and takes the hot path where there is one.
-pub(super) async fn commits_with_its_event<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn commits_with_its_event<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let recorder = Recorder::new();
     let outbox = Outbox::builder(mode)
         .store(db.store())
@@ -79,7 +79,7 @@ pub(super) async fn commits_with_its_event<H: Harness>(db: &Db<H>, mode: Mode) -
     settled(&*db.store()).await?;
     assert_eq!(recorder.calls().len(), 20, "one follow-up of each");
     let is_hot = recorder.calls().iter().any(|call| call.path == Path::Hot);
-    assert_eq!(is_hot, matches!(mode, Mode::SingleNode | Mode::MultiNode), "{:?}", outbox.stats());
+    assert_eq!(is_hot, matches!(mode, NodeMode::SingleNode | NodeMode::MultiNode), "{:?}", outbox.stats());
     for event in &written {
         let row = columns(db, event).await?;
         assert_eq!((row.status, row.attempts, row.locked_by), (1, 0, None));
@@ -399,7 +399,7 @@ pub(super) async fn a_stale_owners_transaction_is_rolled_back<H: Harness>(db: &D
 }
 
 /// A transaction begins only when the verdict on the earlier event of its key is recorded, which after a crash would be delivered again behind it.
-pub(super) async fn waits_for_earlier_verdicts<H: Harness>(db: &Db<H>, mode: Mode) -> Outcome {
+pub(super) async fn waits_for_earlier_verdicts<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let store = FaultyStore::new(db.store());
     let committing = Recorder::new();
     let seen = committing.clone();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::store::Upkeep as _;
 use pillarbox_engine::observe::{Health, Problem};
 use pillarbox_engine::run::{MultiNode, Outbox, Role};
@@ -166,9 +166,12 @@ async fn pauses_that_cannot_be_read_are_a_problem_until_they_can() {
 /// A call waits for what operators have paused, for a second at most. Another node may have the event by then.
 #[tokio::test(start_paused = true)]
 async fn no_call_begins_when_the_lease_was_lost_meanwhile() {
-    for (mode, loses) in
-        [(Mode::SingleNode, true), (Mode::Partitioned, true), (Mode::Ordered, true), (Mode::SingleNode, false)]
-    {
+    for (mode, loses) in [
+        (NodeMode::SingleNode, true),
+        (NodeMode::Partitioned, true),
+        (NodeMode::Ordered, true),
+        (NodeMode::SingleNode, false),
+    ] {
         let inner = MemoryStore::new();
         let store = FaultyStore::new(inner.clone());
         let recorder = Recorder::new();

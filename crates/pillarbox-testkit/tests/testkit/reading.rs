@@ -84,22 +84,22 @@ async fn what_is_cancelled_while_an_outbox_drains_is_not_begun() {
     assert!(recorder.calls_of(&last).is_empty(), "others may be left to the next owner");
 }
 
-/// Chance that is always the same.
+/// Fixed that is always the same.
 #[derive(Debug, Clone, Copy)]
-struct Chance(u64);
+struct Fixed(u64);
 
-impl Random for Chance {
+impl Random for Fixed {
     fn next_u64(&self) -> u64 {
         self.0
     }
 }
 
-const LOWEST: Chance = Chance(0);
-const HIGHEST: Chance = Chance(u64::MAX);
+const LOWEST: Fixed = Fixed(0);
+const HIGHEST: Fixed = Fixed(u64::MAX);
 const MODES: [&str; 4] = ["single_node", "multi_node", "partitioned", "ordered"];
 
 /// An outbox that looks every 50 ms to 5 s, which are the defaults.
-async fn start(mode: &str, store: &MemoryStore, chance: Chance) -> Outbox {
+async fn start(mode: &str, store: &MemoryStore, chance: Fixed) -> Outbox {
     let (store, recorder) = (store.clone(), Recorder::new());
     match mode {
         "single_node" => Outbox::single_node(store).random(chance).handle_all(recorder).start().await,

@@ -2,7 +2,7 @@
 
 use crate::support::{self, LEASE, done, events, eventually, fetch, node, with_db};
 use mysql_async::prelude::Queryable as _;
-use pillarbox_core::ownership::{Fence, Mode};
+use pillarbox_core::ownership::{Fence, NodeMode};
 use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_testkit::{CutShort, rows_at};
 
@@ -18,7 +18,7 @@ async fn dropped_calls_leave_nothing_behind() {
         for round in 0..100 {
             let other = node("other");
             let seqs = &written[round * 2..round * 2 + 2];
-            calls.cut_short("join", store.join(&other, Mode::SingleNode, LEASE)).await;
+            calls.cut_short("join", store.join(&other, NodeMode::SingleNode, LEASE)).await;
             calls.cut_short("acquire", store.acquire(&other)).await;
             calls.cut_short("fetch", store.fetch(&fetch(100))).await;
             calls.cut_short("claim", store.claim(&other, &fetch(10))).await;

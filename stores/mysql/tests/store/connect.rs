@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::support::{self, LEASE, done, events, with_db};
 use mysql_async::{Opts, OptsBuilder};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Fence, Mode};
+use pillarbox_core::ownership::{Fence, NodeMode};
 use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_mysql::{MysqlOptions, MysqlStore};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -233,11 +233,11 @@ async fn a_read_only_connection_is_dropped() {
         let options = OptsBuilder::from_opts(options).setup(vec![setup]);
         let store = MysqlOptions::from_opts(options).pool_size(1).connect().await.expect("connects");
         let node = support::node("shop");
-        let error = store.join(&node, Mode::SingleNode, LEASE).await.expect_err("it is read-only");
+        let error = store.join(&node, NodeMode::SingleNode, LEASE).await.expect_err("it is read-only");
         assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
         assert!(error.to_string().contains("read-only"), "{error}");
         db.execute("UPDATE read_only_now SET flag = 0").await;
-        store.join(&node, Mode::SingleNode, LEASE).await.expect("joins on a new connection");
+        store.join(&node, NodeMode::SingleNode, LEASE).await.expect("joins on a new connection");
     })
     .await;
 }

@@ -8,7 +8,7 @@ use crate::support::{self, LEASE, done, events, eventually, fetch, node, with_db
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{IsolationLevel, TxOpts};
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Epochs, Fence, Mode, Partitions, Renewal, Share};
+use pillarbox_core::ownership::{Epochs, Fence, NodeMode, Partitions, Renewal, Share};
 use pillarbox_core::row::{Change, Expected};
 use pillarbox_core::store::{FetchedRow, Purge, Purgeable, Store as _, Upkeep as _};
 use pillarbox_core::write::{Action, Command, Connection as _};
@@ -63,7 +63,7 @@ async fn a_settle_under_way_is_in_the_way_of_sharing_out_what_its_node_owned() {
     with_db(async |db| {
         let store = db.store().await;
         let (dying, heir) = (node("dying"), node("heir"));
-        store.join(&dying, Mode::Partitioned, LEASE).await.expect("joins");
+        store.join(&dying, NodeMode::Partitioned, LEASE).await.expect("joins");
         store.share(&dying, &Epochs::none()).await.expect("shares");
         let written = db.write(&store, events(1)).await;
         let mut user = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
@@ -74,7 +74,7 @@ async fn a_settle_under_way_is_in_the_way_of_sharing_out_what_its_node_owned() {
         let meanwhile = async {
             eventually("the settle waits", async || waiting(db).await.as_deref() == Some("1")).await;
             db.execute("UPDATE outbox_node SET expires_at = UTC_TIMESTAMP(6)").await;
-            store.join(&heir, Mode::Partitioned, LEASE).await.expect("joins");
+            store.join(&heir, NodeMode::Partitioned, LEASE).await.expect("joins");
             let release = async {
                 eventually("the heir waits", async || waiting(db).await.as_deref() == Some("2")).await;
                 user.rollback().await.expect("rolls back");
@@ -100,14 +100,14 @@ async fn a_lock_that_is_held_for_long_is_named() {
         let mut user = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
         let lock = "UPDATE outbox_partition SET interventions = 1 WHERE `partition` = 0";
         user.query_drop(lock).await.expect("locks");
-        let refused = store.join(&node("first"), Mode::Partitioned, LEASE).await.expect_err("is held up");
+        let refused = store.join(&node("first"), NodeMode::Partitioned, LEASE).await.expect_err("is held up");
         assert_eq!(refused.kind(), StoreErrorKind::Contention);
         let message = refused.to_string();
         for part in ["partition 0", "outbox_partition", "innodb_trx"] {
             assert!(message.contains(part), "{part}: {message}");
         }
         user.rollback().await.expect("rolls back");
-        store.join(&node("first"), Mode::Partitioned, LEASE).await.expect("joins");
+        store.join(&node("first"), NodeMode::Partitioned, LEASE).await.expect("joins");
     })
     .await;
 }
@@ -118,7 +118,7 @@ async fn a_claim_waits_for_no_row() {
     with_db(async |db| {
         let store = db.store().await;
         let claimer = node("claimer");
-        store.join(&claimer, Mode::MultiNode, LEASE).await.expect("joins");
+        store.join(&claimer, NodeMode::MultiNode, LEASE).await.expect("joins");
         let written = db.write(&store, events(3)).await;
         let mut user = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
         let lock = format!("SELECT * FROM outbox_event WHERE seq = {} FOR UPDATE", written[1]);
@@ -135,12 +135,12 @@ async fn a_claim_waits_for_no_row() {
 /// A handler's transaction is of the service's level, at which a completion locks all that it reads. It does so in the order of a join.
 #[tokio::test]
 async fn a_completion_and_a_join_run_into_no_deadlock_at_repeatable_read() {
-    for mode in [Mode::SingleNode, Mode::Partitioned] {
+    for mode in [NodeMode::SingleNode, NodeMode::Partitioned] {
         with_db(async |db| {
             let store = db.store().await;
             let owner = node("owner");
             store.join(&owner, mode, LEASE).await.expect("joins");
-            let fence = if mode == Mode::Partitioned {
+            let fence = if mode == NodeMode::Partitioned {
                 store.share(&owner, &Epochs::none()).await.expect("shares");
                 Fence::Partition
             } else {

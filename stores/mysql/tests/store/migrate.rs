@@ -6,7 +6,7 @@ use crate::support::{self, LEASE, done, events, fetch, owner, pending, unique, w
 use futures_util::future::{join, try_join_all};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::{Payload, Stamp};
-use pillarbox_core::ownership::{Epochs, Fence, Mode, NodeId, NodeName, Partitions, Share};
+use pillarbox_core::ownership::{Epochs, Fence, NodeId, NodeMode, NodeName, Partitions, Share};
 use pillarbox_core::store::{Fetch, FetchScope, FetchedRow, Heads, Store as _, TableName, Upkeep as _};
 use tokio::time::Instant;
 
@@ -123,7 +123,7 @@ async fn a_table_of_the_first_release_learns_which_rows_are_heads() {
 
         // What the release before left to whoever takes it over says now that its owner died.
         let node = support::node("sharer");
-        store.join(&node, Mode::Partitioned, LEASE).await.expect("joins");
+        store.join(&node, NodeMode::Partitioned, LEASE).await.expect("joins");
         let Share::Member(holding) = store.share(&node, &Epochs::none()).await.expect("shares") else {
             panic!("it is registered")
         };
@@ -431,7 +431,7 @@ async fn a_prefix_stands_before_all_tables() {
             store.migrate().await.expect("migrates");
             store.check().await.expect("finds its tables");
             let node = NodeId::incarnate(&NodeName::of_host(), Stamp::system());
-            store.join(&node, Mode::Partitioned, LEASE).await.expect("joins alone");
+            store.join(&node, NodeMode::Partitioned, LEASE).await.expect("joins alone");
             assert_eq!(store.nodes().await.expect("lists").len(), 1, "{}", store.info().table);
         }
         let tables = "SELECT GROUP_CONCAT(TABLE_NAME ORDER BY TABLE_NAME) FROM information_schema.TABLES \

@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used, reason = "a test's helpers fail as the test does")]
 
 use crate::support::{LEASE, node, with_db};
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::store::{Pause, PauseKind, Store as _, Upkeep as _};
 
 #[tokio::test]
@@ -19,7 +19,7 @@ async fn a_row_that_is_no_pause_costs_itself_alone() {
         assert_eq!(names, [(PauseKind::Type, "a"), (PauseKind::Handler, "e")]);
         assert_eq!(store.pauses().await.expect("lists"), told);
         assert_eq!(store.count_paused().await.expect("counts"), 0, "a wrong kind is not that of a handler");
-        store.join(&node("starts"), Mode::SingleNode, LEASE).await.expect("joins");
+        store.join(&node("starts"), NodeMode::SingleNode, LEASE).await.expect("joins");
     })
     .await;
 }

@@ -12,7 +12,7 @@ use futures_util::FutureExt as _;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Opts, OptsBuilder, Pool, TxOpts};
 use pillarbox_core::event::{Envelope, Stamp};
-use pillarbox_core::ownership::{Acquired, Mode, NodeId};
+use pillarbox_core::ownership::{Acquired, NodeId, NodeMode};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{Fetch, FetchedRow, Store};
 use pillarbox_core::write::insert;
@@ -127,7 +127,7 @@ pub(crate) fn node(name: &str) -> NodeId {
 /// A node that owns the table.
 pub(crate) async fn owner(store: &MysqlStore) -> NodeId {
     let owner = node("owner");
-    store.join(&owner, Mode::SingleNode, LEASE).await.expect("joins");
+    store.join(&owner, NodeMode::SingleNode, LEASE).await.expect("joins");
     assert!(matches!(store.acquire(&owner).await.expect("acquires"), Acquired::Owner { .. }));
     owner
 }

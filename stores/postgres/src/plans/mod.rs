@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use deadpool_postgres::Transaction;
 use pillarbox_core::event::Stamp;
-use pillarbox_core::ownership::{Mode, NodeId};
+use pillarbox_core::ownership::{NodeId, NodeMode};
 use pillarbox_core::store::Store as _;
 
 use crate::session::Param;
@@ -74,7 +74,7 @@ async fn fill(store: &PostgresStore, setting: Setting) -> NodeId {
         execute(store, &format!("ANALYZE {table}")).await;
     }
     let node = NodeId::from_stored("a node");
-    store.join(&node, Mode::SingleNode, Duration::from_secs(3600)).await.expect("joins");
+    store.join(&node, NodeMode::SingleNode, Duration::from_secs(3600)).await.expect("joins");
     store.acquire(&node).await.expect("acquires");
     store.raise_read_point().await.expect("raises");
     node

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use pillarbox_core::ownership::{Epochs, Fence, Mode, NodeId};
+use pillarbox_core::ownership::{Epochs, Fence, NodeId, NodeMode};
 use pillarbox_core::store::{FetchScope, Heads, OrderKey, Store as _};
 use tokio_postgres::types::Type;
 
@@ -36,7 +36,7 @@ async fn with_keys(setting: Setting, statistics: Statistics) {
         );
         execute(store, &rows).await;
         let node = NodeId::from_stored("a node");
-        store.join(&node, Mode::Partitioned, Duration::from_secs(3600)).await.expect("joins");
+        store.join(&node, NodeMode::Partitioned, Duration::from_secs(3600)).await.expect("joins");
         store.share(&node, &Epochs::none()).await.expect("shares");
         for heads in [0, 100, ROWS / 2] {
             let fail = format!("UPDATE {table} SET status = 2 + (seq % 3 = 0)::int WHERE seq <= {heads}");

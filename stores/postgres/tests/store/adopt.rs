@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::support::{Db, LEASE, NONE, done, events, fetch, node, owner, seqs, unique, with_db};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::Payload;
-use pillarbox_core::ownership::{Fence, Mode};
+use pillarbox_core::ownership::{Fence, NodeMode};
 use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{Counts, DeadFilter, FetchedRow, Purge, Purgeable, Store as _, Upkeep as _};
 use pillarbox_postgres::PostgresStore;
@@ -144,7 +144,7 @@ async fn an_adopted_table_is_claimed_from() {
         let store = db.store().await;
         execute(db, INSERT).await;
         let node = node("claimer");
-        store.join(&node, Mode::MultiNode, LEASE).await.expect("joins");
+        store.join(&node, NodeMode::MultiNode, LEASE).await.expect("joins");
         let claimed = store.claim(&node, &fetch(10)).await.expect("claims");
         let claimed = seqs(&claimed.rows);
         assert_eq!(claimed, [6, 3, 2], "what is not delayed, then what is due, the longest due first");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::support::{self, LEASE, done, events, eventually, fetch, node, unique, with_db};
-use pillarbox_core::ownership::{Fence, Mode};
+use pillarbox_core::ownership::{Fence, NodeMode};
 use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_testkit::CutShort;
 
@@ -20,7 +20,7 @@ async fn dropped_calls_leave_nothing_behind() {
         let mut calls = CutShort::default();
         for round in 0..150 {
             let other = node("other");
-            calls.cut_short("join", store.join(&other, Mode::SingleNode, LEASE)).await;
+            calls.cut_short("join", store.join(&other, NodeMode::SingleNode, LEASE)).await;
             calls.cut_short("acquire", store.acquire(&other)).await;
             calls.cut_short("fetch", store.fetch(&fetch(100))).await;
             calls.cut_short("settle", store.settle(&owner, Fence::Table, &verdicts[round * 2..round * 2 + 2])).await;

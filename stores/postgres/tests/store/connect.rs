@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::{self, Db, LEASE, url, with_db};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::store::{Store as _, Upkeep as _};
 use pillarbox_postgres::{PostgresOptions, PostgresStore};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -228,11 +228,11 @@ async fn a_read_only_connection_is_dropped() {
         .await;
         let store = db.options_as(&role).pool_size(1).connect().await.expect("connects");
         let node = support::node("shop");
-        let error = store.join(&node, Mode::SingleNode, LEASE).await.expect_err("it is read-only");
+        let error = store.join(&node, NodeMode::SingleNode, LEASE).await.expect_err("it is read-only");
         assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
         assert!(error.to_string().contains("`default_transaction_read_only` is on"), "{error}");
         db.execute(&format!("ALTER ROLE {role} RESET default_transaction_read_only")).await;
-        store.join(&node, Mode::SingleNode, LEASE).await.expect("joins on a new connection");
+        store.join(&node, NodeMode::SingleNode, LEASE).await.expect("joins on a new connection");
         db.execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
     })
     .await;

@@ -9,7 +9,7 @@ use crate::support::server::Server;
 use crate::support::{LEASE, eventually, node, unique, with_db};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::examine::{Checked, Judgement, Thresholds};
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::store::Store;
 use pillarbox_postgres::{PostgresOptions, PostgresStore};
 use tokio::time::Instant;
@@ -457,7 +457,7 @@ async fn policies_that_hide_rows_are_found_and_no_node_joins() {
         .await;
         let store = db.options_as(&role).connect().await.expect("connects");
         store.check().await.expect("who only writes may have policies");
-        let error = store.join(&node("a"), Mode::SingleNode, LEASE).await.expect_err("it would see nothing");
+        let error = store.join(&node("a"), NodeMode::SingleNode, LEASE).await.expect_err("it would see nothing");
         assert_eq!(error.kind(), StoreErrorKind::Config, "{error}");
         assert!(error.to_string().contains("row-level security") && error.to_string().contains(&role), "{error}");
         let findings = Findings::of(&store).await;
@@ -465,7 +465,7 @@ async fn policies_that_hide_rows_are_found_and_no_node_joins() {
         assert!(evidence.contains(&role), "{evidence}");
         db.execute(command).await;
         assert!(Findings::of(&store).await.is_healthy("postgres-row-security"), "{command}");
-        store.join(&node("a"), Mode::SingleNode, LEASE).await.expect("joins");
+        store.join(&node("a"), NodeMode::SingleNode, LEASE).await.expect("joins");
         store.close().await;
         db.execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
     })

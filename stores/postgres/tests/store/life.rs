@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::support::{LEASE, NONE, done, event, events, fetch, node, owner, seqs, with_db};
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{Envelope, Payload};
-use pillarbox_core::ownership::{Acquired, Fence, Mode, Renewal};
+use pillarbox_core::ownership::{Acquired, Fence, NodeMode, Renewal};
 use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{Counts, Fetch, FetchedRow, Store as _, Upkeep as _};
 use pillarbox_testkit::rows_at;
@@ -99,7 +99,7 @@ async fn a_takeover_and_a_settle_exclude_each_other() {
         let written = db.write(&store, events(2)).await;
         let old = owner(&store).await;
         let new = node("new");
-        store.join(&new, Mode::SingleNode, LEASE).await.expect("joins");
+        store.join(&new, NodeMode::SingleNode, LEASE).await.expect("joins");
 
         // Another transaction holds the first row, so the settle has the fence and waits.
         let mut client = db.pool.get().await.expect("a connection");

@@ -7,7 +7,7 @@ use crate::support::{self, Db, LEASE, events, fetch, unique, with_db};
 use futures_util::future::{join, try_join_all};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::Stamp;
-use pillarbox_core::ownership::{Mode, NodeId, NodeName};
+use pillarbox_core::ownership::{NodeId, NodeMode, NodeName};
 use pillarbox_core::store::{Fetch, FetchScope, Heads, Store as _, TableName, Upkeep as _};
 use pillarbox_postgres::{PostgresOptions, PostgresStore};
 use tokio::time::{Instant, sleep};
@@ -481,7 +481,7 @@ async fn a_prefix_stands_before_all_tables() {
             store.migrate().await.expect("migrates");
             store.check().await.expect("finds its tables");
             let node = NodeId::incarnate(&NodeName::of_host(), Stamp::system());
-            store.join(&node, Mode::Partitioned, LEASE).await.expect("joins alone");
+            store.join(&node, NodeMode::Partitioned, LEASE).await.expect("joins alone");
             assert_eq!(store.nodes().await.expect("lists").len(), 1, "{}", store.info().table);
         }
         let tables = format!(

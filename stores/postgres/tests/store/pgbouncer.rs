@@ -11,7 +11,7 @@ use crate::support::{self, LEASE, NONE, done, events, fetch, seqs, with_db};
 use deadpool_postgres::{Manager, Pool};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::ownership::{Acquired, Epochs, Fence, Mode, Partitions, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, NodeMode, Partitions, Renewal, Share};
 use pillarbox_core::row::Expected;
 use pillarbox_core::store::{
     BegunAttempt, Fetch, FetchScope, FetchedRow, Heads, Purge, Purgeable, Store as _, Upkeep as _,
@@ -173,7 +173,7 @@ async fn a_whole_life_in_transaction_mode() {
         store.leave(&node).await.expect("leaves");
 
         let node = support::node("sharer");
-        store.join(&node, Mode::Partitioned, LEASE).await.expect("joins");
+        store.join(&node, NodeMode::Partitioned, LEASE).await.expect("joins");
         let shared = store.share(&node, &Epochs::none()).await.expect("shares");
         assert!(matches!(shared, Share::Member(holding) if holding.owned == Partitions::ALL));
         let scope =

@@ -4,13 +4,13 @@
 
 use crate::support::{LEASE, NONE, done, event, node, with_db};
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Acquired, Epochs, Fence, Holding, Mode, NodeId, Partitions, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, Holding, NodeId, NodeMode, Partitions, Share};
 use pillarbox_core::store::Store as _;
 use pillarbox_postgres::PostgresStore;
 
 async fn member(store: &PostgresStore, name: &str) -> NodeId {
     let node = node(name);
-    store.join(&node, Mode::Partitioned, LEASE).await.expect("joins");
+    store.join(&node, NodeMode::Partitioned, LEASE).await.expect("joins");
     node
 }
 
@@ -88,14 +88,14 @@ async fn a_lock_that_is_held_for_long_is_named() {
         let holder = client.transaction().await.expect("begins");
         let lock = format!("UPDATE {}.outbox_partition SET interventions = 1 WHERE partition = 0", db.schema);
         holder.execute(&lock, &[]).await.expect("locks");
-        let refused = store.join(&node("first"), Mode::Partitioned, LEASE).await.expect_err("is held up");
+        let refused = store.join(&node("first"), NodeMode::Partitioned, LEASE).await.expect_err("is held up");
         assert_eq!(refused.kind(), StoreErrorKind::Contention);
         let message = refused.to_string();
         for part in ["partition 0", "outbox_partition", "pg_stat_activity"] {
             assert!(message.contains(part), "{part}: {message}");
         }
         holder.rollback().await.expect("rolls back");
-        store.join(&node("first"), Mode::Partitioned, LEASE).await.expect("joins");
+        store.join(&node("first"), NodeMode::Partitioned, LEASE).await.expect("joins");
     })
     .await;
 }
@@ -115,7 +115,7 @@ async fn another_mode_finds_out_that_an_owner_died() {
         db.execute(&format!("UPDATE {}.outbox_node SET expires_at = now()", db.schema)).await;
 
         let single = node("single");
-        store.join(&single, Mode::SingleNode, LEASE).await.expect("joins beside the dead");
+        store.join(&single, NodeMode::SingleNode, LEASE).await.expect("joins beside the dead");
         let acquired = store.acquire(&single).await.expect("acquires");
         assert_eq!(acquired, Acquired::Owner { epoch: 3, unclean: true });
         let acquired = store.acquire(&single).await.expect("acquires");

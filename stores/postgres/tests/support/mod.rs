@@ -11,7 +11,7 @@ use std::time::Duration;
 use deadpool_postgres::{Manager, Pool};
 use futures_util::FutureExt as _;
 use pillarbox_core::event::{Envelope, Stamp};
-use pillarbox_core::ownership::{Acquired, Mode, NodeId, NodeName};
+use pillarbox_core::ownership::{Acquired, NodeId, NodeMode, NodeName};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{Fetch, FetchedRow, Store};
 use pillarbox_core::write::insert;
@@ -191,7 +191,7 @@ pub(crate) fn node(name: &str) -> NodeId {
 /// A node that has joined and owns everything.
 pub(crate) async fn owner(store: &dyn Store) -> NodeId {
     let node = node("owner");
-    store.join(&node, Mode::SingleNode, LEASE).await.expect("joins");
+    store.join(&node, NodeMode::SingleNode, LEASE).await.expect("joins");
     let acquired = store.acquire(&node).await.expect("acquires");
     assert!(matches!(acquired, Acquired::Owner { .. }), "{acquired:?}");
     node
@@ -200,7 +200,7 @@ pub(crate) async fn owner(store: &dyn Store) -> NodeId {
 /// A node that has joined those that claim rows.
 pub(crate) async fn claimer(store: &dyn Store, name: &str) -> NodeId {
     let node = node(name);
-    store.join(&node, Mode::MultiNode, LEASE).await.expect("joins");
+    store.join(&node, NodeMode::MultiNode, LEASE).await.expect("joins");
     node
 }
 

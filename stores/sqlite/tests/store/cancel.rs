@@ -4,7 +4,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::poll_fn;
-use pillarbox_core::ownership::{Epochs, Fence, Mode, NodeId, Partitions, Share};
+use pillarbox_core::ownership::{Epochs, Fence, NodeId, NodeMode, Partitions, Share};
 use pillarbox_core::store::{Fetch, Store as _, Upkeep as _};
 use pillarbox_core::write::{Begin, insert};
 
@@ -103,7 +103,7 @@ async fn a_claim_dropped_anywhere_takes_all_or_nothing_and_can_be_claimed_again(
     let scratch = Scratch::new();
     let store = scratch.store().await;
     let node = NodeId::from_stored("peer-1");
-    store.join(&node, Mode::MultiNode, Duration::from_secs(60)).await.expect("joins");
+    store.join(&node, NodeMode::MultiNode, Duration::from_secs(60)).await.expect("joins");
     let fetch = Fetch::new(10);
     let (mut finished, mut dropped, mut lost) = (0, 0, 0);
     for polls in 1.. {
@@ -135,13 +135,13 @@ async fn a_reclaim_dropped_anywhere_frees_all_or_nothing() {
     let scratch = Scratch::new();
     let store = scratch.store().await;
     let node = NodeId::from_stored("peer-1");
-    store.join(&node, Mode::MultiNode, Duration::from_secs(60)).await.expect("joins");
+    store.join(&node, NodeMode::MultiNode, Duration::from_secs(60)).await.expect("joins");
     let fetch = Fetch::new(10);
     write(&store, 3).await;
     let (mut finished, mut dropped) = (0, 0);
     for polls in 1.. {
         let dead = NodeId::from_stored(&format!("dead-{polls}"));
-        store.join(&dead, Mode::MultiNode, Duration::ZERO).await.expect("joins");
+        store.join(&dead, NodeMode::MultiNode, Duration::ZERO).await.expect("joins");
         assert_eq!(store.claim(&dead, &fetch).await.expect("claims").rows.len(), 3);
         let reclaimed = dropped_after(polls, store.reclaim(&node, false)).await;
         store.renew(&node, Duration::from_secs(60), None, None).await.expect("the writer is free");
@@ -168,13 +168,13 @@ async fn a_share_dropped_anywhere_gives_and_takes_all_or_nothing() {
     let scratch = Scratch::new();
     let store = scratch.store().await;
     let node = NodeId::from_stored("peer-1");
-    store.join(&node, Mode::Partitioned, Duration::from_secs(60)).await.expect("joins");
+    store.join(&node, NodeMode::Partitioned, Duration::from_secs(60)).await.expect("joins");
     let (mut finished, mut dropped) = (0, 0);
     for polls in 1.. {
         let dead = NodeId::from_stored(&format!("dead-{polls}"));
         let free = "UPDATE outbox_partition SET node_id = NULL";
         sqlx::query(free).execute(store.writer()).await.expect("frees");
-        store.join(&dead, Mode::Partitioned, Duration::ZERO).await.expect("joins");
+        store.join(&dead, NodeMode::Partitioned, Duration::ZERO).await.expect("joins");
         let shared = dropped_after(polls, store.share(&node, &Epochs::none())).await;
         store.renew(&node, Duration::from_secs(60), None, None).await.expect("the writer is free");
         let nodes = store.nodes().await.expect("lists");
@@ -206,7 +206,7 @@ async fn reads_and_joins_may_be_dropped_anywhere() {
     for polls in 1..=20 {
         let node = NodeId::from_stored(&format!("node-{polls}"));
         count(dropped_after(polls, store.fetch(&fetch)).await, &mut ended[0], &mut dropped[0]);
-        let joining = store.join(&node, Mode::SingleNode, Duration::from_secs(60));
+        let joining = store.join(&node, NodeMode::SingleNode, Duration::from_secs(60));
         count(dropped_after(polls, joining).await, &mut ended[1], &mut dropped[1]);
         count(dropped_after(polls, store.acquire(&node)).await, &mut ended[2], &mut dropped[2]);
         assert_eq!(store.fetch(&fetch).await.expect("a reader is free").rows.len(), 2_000);

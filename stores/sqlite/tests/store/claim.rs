@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::event::Stamp;
-use pillarbox_core::ownership::{Fence, Mode, NodeId};
+use pillarbox_core::ownership::{Fence, NodeId, NodeMode};
 use pillarbox_core::store::{Fetch, FetchedRow, Store as _, Upkeep as _};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
 use sqlx::ConnectOptions as _;
@@ -21,7 +21,7 @@ fn some(limit: usize) -> Fetch {
 
 async fn peer(store: &SqliteStore) -> NodeId {
     let node = NodeId::from_stored(&format!("peer-{}", Stamp::system().next_id()));
-    store.join(&node, Mode::MultiNode, Duration::from_secs(60)).await.expect("joins");
+    store.join(&node, NodeMode::MultiNode, Duration::from_secs(60)).await.expect("joins");
     node
 }
 

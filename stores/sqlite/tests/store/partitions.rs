@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use pillarbox_core::ownership::{Epochs, Fence, Holding, Mode, NodeId, Partitions, Share};
+use pillarbox_core::ownership::{Epochs, Fence, Holding, NodeId, NodeMode, Partitions, Share};
 use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{Fetch, FetchScope, FetchedRow, Heads, OrderKey, Store as _};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
@@ -11,7 +11,7 @@ use crate::scratch::{Scratch, scope};
 
 async fn member(store: &SqliteStore, name: &str) -> NodeId {
     let node = NodeId::from_stored(name);
-    store.join(&node, Mode::Partitioned, Duration::from_secs(60)).await.expect("joins");
+    store.join(&node, NodeMode::Partitioned, Duration::from_secs(60)).await.expect("joins");
     node
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::{BoxError, StoreErrorKind};
 use pillarbox_core::event::Envelope;
-use pillarbox_core::ownership::Mode;
+use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::store::{Store, Upkeep as _};
 use pillarbox_core::write::{Finish, insert};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
@@ -80,7 +80,7 @@ async fn a_file_that_is_moved_or_replaced_while_it_is_open_is_noticed() {
     assert!(error.to_string().contains("was moved, removed or replaced"), "{error}");
     std::fs::rename(&backup, scratch.file()).expect("moves");
     assert_eq!(renew().await.expect_err("it is another file").kind(), StoreErrorKind::Unavailable);
-    let error = store.join(&node, Mode::SingleNode, lease).await.expect_err("it is another file");
+    let error = store.join(&node, NodeMode::SingleNode, lease).await.expect_err("it is another file");
     assert!(error.to_string().contains("stop all its programs"), "{error}");
 
     std::fs::rename(&moved, scratch.file()).expect("moves back");

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pillarbox_core::event::{Envelope, Stamp};
-use pillarbox_core::ownership::{Mode, NodeId};
+use pillarbox_core::ownership::{NodeId, NodeMode};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{Fetch, FetchScope, FetchedRow, Heads, Row, Store};
 use pillarbox_core::write::{Finish, insert};
@@ -66,7 +66,7 @@ pub(crate) async fn write(store: &SqliteStore, events: usize) -> Vec<i64> {
 /// A node that owns the table.
 pub(crate) async fn owner(store: &SqliteStore) -> NodeId {
     let node = NodeId::from_stored("owner-1");
-    store.join(&node, Mode::SingleNode, Duration::from_secs(60)).await.expect("joins");
+    store.join(&node, NodeMode::SingleNode, Duration::from_secs(60)).await.expect("joins");
     store.acquire(&node).await.expect("acquires");
     node
 }

@@ -79,7 +79,7 @@ impl OrderedPoller {
             return std::future::pending().await;
         };
         let Fetched { mut rows, cut, next_due, interventions, heads, .. } = fetched;
-        if self.has_missed_something(&fetch) {
+        if self.restart_if_rows_were_missed(&fetch) {
             return Ok(Some(true));
         }
         if fetch.scope.as_ref().is_some_and(|scope| scope.heads != Heads::None) {
@@ -98,7 +98,7 @@ impl OrderedPoller {
         let ready = rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).max();
         let seen = if full { ready.unwrap_or(fetch.above) } else { i64::MAX };
         self.arrange(&mut rows, seen, &partitions).await?;
-        if self.has_missed_something(&fetch) {
+        if self.restart_if_rows_were_missed(&fetch) {
             // While this waited for the database.
             return Ok(Some(true));
         }
@@ -126,9 +126,9 @@ impl OrderedPoller {
         self.state.ranges.get(*index).is_some_and(|range| range.is_bottom_due(now))
     }
 
-    /// True if there is more to be read than a fetch has seen, and that may belong before what it brought: the database went back, or a
-    /// type was resumed that it left in the table.
-    fn has_missed_something(&mut self, fetch: &Fetch) -> bool {
+    /// Begins anew if the database went back. True if so, or if a type was resumed that the fetch left in the table: there is more to be read
+    /// than it has seen, which may belong before what it brought.
+    fn restart_if_rows_were_missed(&mut self, fetch: &Fetch) -> bool {
         self.restart_if_history_changed() || !self.cursor.type_pause.are_paused(&fetch.without_types)
     }
 

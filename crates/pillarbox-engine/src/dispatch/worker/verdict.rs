@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use pillarbox_core::handle::{BoxFuture, Delivery, Failure, Fallback, OnDead, Outcome, Path};
-use pillarbox_core::ownership::{Mode, PriorAttempt};
+use pillarbox_core::ownership::{NodeMode, PriorAttempt};
 use pillarbox_core::retry::{ExponentialBackoff, Retry};
 use pillarbox_core::row::{Change, Verdict};
 use pillarbox_core::store::Row;
@@ -36,7 +36,7 @@ impl Worker {
                 return None;
             }
             // In order it keeps its place, and its worker ends with the term: what is behind it would overtake it.
-            AttemptEnd::NotBegun if self.tenure.mode != Mode::Ordered => {
+            AttemptEnd::NotBegun if self.tenure.mode != NodeMode::Ordered => {
                 self.leave_uncalled(&item.row).await;
                 return None;
             }

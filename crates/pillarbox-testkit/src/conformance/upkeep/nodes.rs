@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::clock::{Clock as _, SystemClock};
-use pillarbox_core::ownership::{Mode, NodeId};
+use pillarbox_core::ownership::{NodeId, NodeMode};
 use tokio::time::sleep;
 
 use crate::Harness;
@@ -19,7 +19,7 @@ pub(in crate::conformance) async fn nodes_lists_the_registered_and_says_who_owns
     // Their names are in the opposite order.
     let [third, second, first] = ["c", "b", "a"].map(|name| NodeId::from_stored(&format!("{name}-1")));
     for node in [&third, &second, &first] {
-        store.join(node, Mode::SingleNode, HOUR).await?;
+        store.join(node, NodeMode::SingleNode, HOUR).await?;
         // Some databases' clocks count in milliseconds.
         sleep(Duration::from_millis(5)).await;
     }
