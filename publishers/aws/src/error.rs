@@ -258,7 +258,11 @@ mod tests {
         ] {
             let (code, message) = ("InvalidParameter".to_owned(), message.to_owned());
             let problem = Problem::Refusal { status: 400, code, message, sender_fault: true };
-            assert_eq!((problem.publish_error("topic").kind(), problem.may_be_of_one()), (kind, may_be_of_one), "{problem:?}");
+            assert_eq!(
+                (problem.publish_error("topic").kind(), problem.may_be_of_one()),
+                (kind, may_be_of_one),
+                "{problem:?}"
+            );
         }
         let unclear = Problem::Refusal {
             status: 400,

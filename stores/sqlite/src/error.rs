@@ -18,6 +18,7 @@ mod code {
     pub(super) const PROTOCOL: i32 = 15;
     pub(super) const AUTH: i32 = 23;
     pub(super) const NOTADB: i32 = 26;
+    pub(super) const CONSTRAINT_FOREIGNKEY: i32 = 787;
     /// No folder for temporary files can be written.
     pub(super) const IOERR_GETTEMPPATH: i32 = 6410;
     /// The file was moved or removed while it was open.
@@ -87,10 +88,16 @@ fn classify(code: i32, message: &str) -> (StoreErrorKind, &'static str) {
         (_, code::BUSY | code::LOCKED | code::PROTOCOL) => (Contention, "; another connection holds the lock"),
         (_, code::CANTOPEN) => (Unavailable, "; check that its directory exists and that both may be read and written"),
         (_, code::IOERR | code::NOMEM) => (Unavailable, ""),
-        (_, code::FULL) => (Unavailable, "; free some disk space"),
+        (_, code::FULL) => (
+            Unavailable,
+            "; free some disk space, or, where there is enough, see that `seq` in `sqlite_sequence` is not at the end of the numbers",
+        ),
         (_, code::READONLY | code::PERM | code::AUTH) => (Denied, "; make the file and its directory writable"),
         (_, code::CORRUPT) => (Unexpected, "; restore the file from a backup"),
         (_, code::NOTADB) => (Unexpected, "; the path names a file of another kind, or an encrypted one"),
+        (code::CONSTRAINT_FOREIGNKEY, _) => {
+            (Unexpected, "; nothing may refer to the event table by a foreign key: its rows change and leave")
+        }
         (_, code::ERROR)
             if ["no such table", "no such index", "no such column"].iter().any(|m| message.contains(m)) =>
         {

@@ -33,6 +33,7 @@ mod inbox;
 mod insert;
 mod json;
 mod location;
+mod log_files;
 mod migrate;
 mod options;
 mod order;

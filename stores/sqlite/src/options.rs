@@ -18,6 +18,8 @@ pub struct SqliteOptions {
     location: String,
     /// sqlx's own, beside what a store needs.
     pub(crate) connect: SqliteConnectOptions,
+    /// True if the program has given them; they may name a journal mode then, and each connection made with them sets it.
+    pub(crate) connect_is_given: bool,
     table: String,
     pub(crate) synchronous: SqliteSynchronous,
     pub(crate) busy_timeout: Duration,
@@ -41,6 +43,7 @@ impl SqliteOptions {
         Self {
             location: location.into(),
             connect: SqliteConnectOptions::new(),
+            connect_is_given: false,
             table: TableName::default().to_string(),
             synchronous: SqliteSynchronous::Full,
             busy_timeout: Duration::from_secs(5),
@@ -64,7 +67,7 @@ impl SqliteOptions {
     /// The service's transactions go through [`SqliteStore::writer`], a pool that is made of them too.
     pub fn from_connect_options(connect: SqliteConnectOptions) -> Self {
         let location = connect.get_filename().to_string_lossy().into_owned();
-        Self { connect, ..Self::new(location) }
+        Self { connect, connect_is_given: true, ..Self::new(location) }
     }
 
     /// The event table's name. Default: `outbox_event`.

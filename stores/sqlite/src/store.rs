@@ -22,6 +22,7 @@ use crate::complete::{self, Completions};
 use crate::database_file::{self, FileId};
 use crate::error::Failure;
 use crate::insert::Inserts;
+use crate::log_files::LogFiles;
 use crate::sql::Sql;
 use crate::{
     SqliteOptions, claim, clock, database, fetch, identity, migrate, order, ownership, reclaim, settle, share, upkeep,
@@ -46,6 +47,9 @@ struct Inner {
     file: PathBuf,
     /// The file that the write connection has opened.
     opened: OnceLock<FileId>,
+    log_files: Arc<LogFiles>,
+    /// Set once the connections may not be closed any more, since the last one would write an old log over the file.
+    stays_open: OnceLock<()>,
     options: SqliteOptions,
 }
 
@@ -77,15 +81,15 @@ impl SqliteStore {
         database_file::check(file)?;
         database_file::create(file);
         let store = Self::lazy(file, table, options, database::READERS);
-        store.connect().await?;
-        if let Ok(opened) = FileId::at(file) {
-            let _ = store.inner.opened.set(opened);
+        if !store.is_of_others().await? {
+            store.connect().await?;
         }
         Ok(store)
     }
 
     /// A store that connects when it is first asked.
     fn lazy(file: &Path, table: TableName, options: &SqliteOptions, readers: u32) -> Self {
+        let log_files = Arc::new(LogFiles::of(file));
         Self {
             inner: Arc::new(Inner {
                 info: StoreInfo::new(Dialect::SQLITE, file.display().to_string(), table.to_string()),
@@ -93,12 +97,14 @@ impl SqliteStore {
                 inserts: Inserts::new(&table),
                 completions: Completions::new(&table),
                 table,
-                writer: database::writer(file, options),
+                writer: database::writer(file, options, Arc::clone(&log_files)),
                 readers: database::readers(file, options, readers),
                 busy_timeout: options.busy_timeout,
                 lease_clock: LeaseClock::default(),
                 file: file.to_owned(),
                 opened: OnceLock::new(),
+                log_files,
+                stays_open: OnceLock::new(),
                 options: options.clone(),
             }),
         }
@@ -110,6 +116,20 @@ impl SqliteStore {
 
     pub(crate) fn table(&self) -> &TableName {
         &self.inner.table
+    }
+
+    /// True if the file is a database that has no outbox and is not in write-ahead mode. Its name may be mistyped, so it is left in the mode
+    /// that its own programs have chosen, until tables are to be made in it.
+    async fn is_of_others(&self) -> Result<bool, StoreError> {
+        const OPERATION: &str = operation::CONNECT;
+        if self.inner.options.connect_is_given {
+            return Ok(false);
+        }
+        let table = self.inner.table.to_string();
+        let found = database::look(&self.inner.file, &self.inner.options, &table).await;
+        let found = found.map_err(self.failed(OPERATION))?;
+        self.check_encoding(&found.encoding)?;
+        Ok(found.has_tables && !found.has_outbox && found.journal_mode != "wal")
     }
 
     /// Opens the write connection, which creates the file and switches it to write-ahead mode.
@@ -127,19 +147,30 @@ impl SqliteStore {
         };
         let mode: String =
             query_scalar("PRAGMA journal_mode").fetch_one(&mut *connection).await.map_err(self.failed(OPERATION))?;
+        if mode != "wal" {
+            let problem =
+                format!("it stays in journal mode `{mode}` and needs write-ahead mode; keep it on a local disk");
+            return Err(self.failed(OPERATION)(Failure::Refused(StoreErrorKind::Config, problem)));
+        }
         let encoding: String =
             query_scalar("PRAGMA encoding").fetch_one(&mut *connection).await.map_err(self.failed(OPERATION))?;
-        let problem = if mode != "wal" {
-            format!("it stays in journal mode `{mode}` and needs write-ahead mode; keep it on a local disk")
-        } else if encoding != "UTF-8" {
-            // The statements compare the bytes of texts in the hexadecimal form that `hex()` gives them.
-            format!(
-                "it keeps text in {encoding} and needs UTF-8; copy it into a new file: `sqlite3 old.db .dump | sqlite3 new.db`"
-            )
-        } else {
+        self.check_encoding(&encoding)?;
+        if let Ok(opened) = FileId::at(&self.inner.file) {
+            let _ = self.inner.opened.set(opened);
+        }
+        Ok(())
+    }
+
+    /// The statements compare the bytes of texts in the hexadecimal form that `hex()` gives them.
+    fn check_encoding(&self, encoding: &str) -> Result<(), StoreError> {
+        if encoding == "UTF-8" {
             return Ok(());
-        };
-        Err(self.failed(OPERATION)(Failure::Refused(StoreErrorKind::Config, problem)))
+        }
+        let problem = format!(
+            "it keeps text in {encoding} and needs UTF-8; copy it into a new file, `sqlite3 old.db .dump | sqlite3 new.db`, and set \
+             `user_version` and `application_id` there as they were"
+        );
+        Err(self.failed(operation::CONNECT)(Failure::Refused(StoreErrorKind::Config, problem)))
     }
 
     /// Fails if the file was moved, removed or replaced since it was opened: the write connection would go on in a file that no other program
@@ -151,6 +182,34 @@ impl SqliteStore {
         let problem =
             "the file was moved, removed or replaced while it was open; stop all its programs and start them again";
         Err(self.failed(operation)(Failure::Refused(StoreErrorKind::Unavailable, problem.to_owned())))
+    }
+
+    /// Fails if the write-ahead log was removed or replaced since the write connection was opened, which is held.
+    fn check_log_files(&self) -> Result<(), Failure> {
+        let Some(path) = self.inner.log_files.replaced() else { return Ok(()) };
+        self.stay_open();
+        let problem = format!(
+            "{} was removed or replaced while it was open: what this process has written since then is in the removed one, and no other \
+             program sees it; end this process (its connections stay open until then, so that no old log is written over the file), and \
+             start it again",
+            path.display()
+        );
+        Err(Failure::Refused(StoreErrorKind::Unexpected, problem))
+    }
+
+    /// Keeps the connections open until the process ends.
+    fn stay_open(&self) {
+        self.inner.stays_open.get_or_init(|| {
+            let pools = (self.inner.writer.clone(), self.inner.readers.clone());
+            let keep = move || {
+                let _pools = pools;
+                loop {
+                    std::thread::park();
+                }
+            };
+            // Without a thread they are closed with the store.
+            let _ = std::thread::Builder::new().name("pillarbox-sqlite-open".to_owned()).spawn(keep);
+        });
     }
 
     /// Runs `work` on a connection that reads.
@@ -254,6 +313,7 @@ impl Store for SqliteStore {
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {
+        self.connect().await?;
         self.write(operation::MIGRATE, migrate::migrate).await
     }
 
@@ -267,7 +327,11 @@ impl Store for SqliteStore {
 
     async fn join(&self, node: &NodeId, mode: NodeMode, lease: Duration) -> Result<(), StoreError> {
         self.check_file(operation::JOIN)?;
-        self.write(operation::JOIN, async |session| ownership::join(session, node, mode, lease).await).await
+        let join = async |session: &mut Session<'_>| {
+            self.check_log_files()?;
+            ownership::join(session, node, mode, lease).await.map_err(Failure::from)
+        };
+        self.write(operation::JOIN, join).await
     }
 
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
@@ -288,7 +352,11 @@ impl Store for SqliteStore {
         figures: Option<&NodeFigures>,
     ) -> Result<Renewal, StoreError> {
         self.check_file(operation::RENEW)?;
-        self.write(operation::RENEW, async |session| ownership::renew(session, node, lease, last, figures).await).await
+        let renew = async |session: &mut Session<'_>| {
+            self.check_log_files()?;
+            ownership::renew(session, node, lease, last, figures).await.map_err(Failure::from)
+        };
+        self.write(operation::RENEW, renew).await
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
@@ -357,6 +425,9 @@ impl Store for SqliteStore {
     }
 
     async fn close(&self) {
+        if self.inner.stays_open.get().is_some() {
+            return;
+        }
         // A transaction that the service still holds keeps its connection open; the others close at once.
         let closed = join(self.inner.writer.close(), self.inner.readers.close());
         let _ = timeout(self.inner.busy_timeout, closed).await;

@@ -114,6 +114,25 @@ async fn a_store_is_made_from_sqlxs_own_options() {
     assert!(memory.expect_err("it is in memory").to_string().contains("in-memory store"));
 }
 
+/// The name of a file may be mistyped, and the file be that of another program.
+#[tokio::test]
+async fn a_database_without_an_outbox_keeps_its_journal_mode_until_tables_are_made_in_it() {
+    let scratch = Scratch::new();
+    let others = SqliteConnectOptions::new().filename(scratch.file()).create_if_missing(true);
+    let mut others = others.connect().await.expect("opens");
+    others.execute("CREATE TABLE notes (text TEXT)").await.expect("creates");
+    let mode = async |connection: &mut sqlx::SqliteConnection| -> String {
+        sqlx::query_scalar("PRAGMA journal_mode").fetch_one(connection).await.expect("answers")
+    };
+    let store = SqliteStore::open(&scratch.file()).await.expect("opens");
+    let error = store.check().await.expect_err("there are no tables");
+    assert_eq!((error.kind(), mode(&mut others).await.as_str()), (StoreErrorKind::Schema, "delete"));
+    assert!(!std::fs::exists(format!("{}-wal", scratch.file())).expect("readable"));
+    store.migrate().await.expect("migrates");
+    others.execute("SELECT text FROM notes").await.expect("reads");
+    assert_eq!(mode(&mut others).await, "wal");
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn a_path_that_is_no_utf_8_is_refused() {

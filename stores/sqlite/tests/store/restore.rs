@@ -87,6 +87,45 @@ async fn a_file_that_is_moved_or_replaced_while_it_is_open_is_noticed() {
     renew().await.expect("it is the same file again");
 }
 
+/// Another program that writes, without what this process has in memory.
+fn python(program: &str, file: &str) -> String {
+    let output = Command::new("python3").args(["-c", program, file]).output();
+    let output = output.expect("this test needs python3: run scripts/setup");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Somebody takes the log of a running program for leftovers.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_log_that_is_removed_while_it_is_open_is_noticed_and_not_written_over_the_file() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    let node = owner(&store).await;
+    let lease = Duration::from_secs(60);
+    let renew = async || store.renew(&node, lease, None, None).await;
+    sqlx::query("CREATE TABLE orders (id INTEGER)").execute(store.writer()).await.expect("creates");
+    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(store.writer()).await.expect("checkpoints");
+    renew().await.expect("the log is there");
+
+    for suffix in ["-wal", "-shm"] {
+        std::fs::remove_file(format!("{}{suffix}", scratch.file())).expect("removes");
+    }
+    let write = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+                 for n in range(300): db.execute('insert into orders values (?)', (n,))";
+    python(write, &scratch.file());
+    let error = renew().await.expect_err("the log is gone");
+    assert!(error.to_string().contains("-wal was removed or replaced") && !error.is_temporary(), "{error}");
+    let error = store.join(&node, NodeMode::SingleNode, lease).await.expect_err("the log is gone");
+    assert!(error.to_string().contains("end this process"), "{error}");
+
+    store.close().await;
+    drop(store);
+    let read = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1])\n\
+                print(db.execute('select count(*) from orders').fetchone(), db.execute('pragma integrity_check').fetchone())";
+    assert_eq!(python(read, &scratch.file()), "(300,) ('ok',)\n", "what others have written is there");
+}
+
 async fn leases(store: &SqliteStore) -> Vec<i64> {
     let tables =
         FailoverDrill::TABLES.map(|table| format!("SELECT expires_at FROM {}", table.replace("_event", "_node")));
