@@ -1,9 +1,13 @@
 use std::io::{IsTerminal as _, Write as _, stderr, stdin};
 
+use pillarbox::Store;
+use pillarbox_program::report::plain;
+
 use crate::failure::Failure;
 
-/// Asks the person at the terminal, unless the command line has the answer. Without a terminal it fails.
-pub(crate) fn confirm(yes: bool, about_to: &str) -> Result<(), Failure> {
+/// Asks the person at the terminal, unless the command line has the answer, and says which outbox is meant: a variable may have named it. Without
+/// a terminal it fails.
+pub(crate) fn confirm(store: &dyn Store, yes: bool, about_to: &str) -> Result<(), Failure> {
     if yes {
         return Ok(());
     }
@@ -11,7 +15,9 @@ pub(crate) fn confirm(yes: bool, about_to: &str) -> Result<(), Failure> {
         return Err(Failure::NobodyToAsk { about_to: about_to.to_owned() });
     }
     // A question that nobody sees is not answered with yes.
-    let _ = write!(stderr(), "About to {about_to}. Go on? [y/N] ");
+    let info = store.info();
+    let _ =
+        write!(stderr(), "About to {about_to}, in {} at {}. Go on? [y/N] ", plain(&info.table), plain(&info.address));
     let mut answer = String::new();
     stdin().read_line(&mut answer).map_err(Failure::of_system("read the answer"))?;
     if is_yes(&answer) { Ok(()) } else { Err(Failure::Declined) }

@@ -75,7 +75,9 @@ pub(crate) async fn pause(args: PauseArgs) -> Result<ExitCode, Failure> {
                     "the {kind} {name} was paused already, {said}; the reason, the end and who pauses it are the new ones"
                 )
             }
-            None => format!("the {kind} {name} is paused: within two seconds no node begins a call of it"),
+            None => format!(
+                "the {kind} {name} is paused: within two seconds no node begins a call of it; a call that runs goes on, as a batch of a relay does until its last answer or its timeout"
+            ),
         }
     })?;
     Ok(ExitCode::SUCCESS)

@@ -31,6 +31,18 @@ struct Purged {
 }
 
 async fn purge(args: &PurgeArgs, store: &dyn Store) -> Result<Purged, Failure> {
+    if let Some(age) = args.dead_after {
+        let of_key = args.key.as_ref().map(|key| format!(" of key `{key}`")).unwrap_or_default();
+        let dead = counted(store.backlog().await?.dead, "event");
+        confirm(
+            store,
+            args.yes,
+            &format!(
+                "delete every event{of_key} that was given up more than {} ago, though no handler has taken it (DEAD, of any age and key: {dead})",
+                duration::human(age)
+            ),
+        )?;
+    }
     if let Some(age) = args.all_after {
         let pending = store.backlog().await?;
         let (of_key, and_key) = match &args.key {
@@ -38,6 +50,7 @@ async fn purge(args: &PurgeArgs, store: &dyn Store) -> Result<Purged, Failure> {
             None => (String::new(), ""),
         };
         confirm(
+            store,
             args.yes,
             &format!(
                 "delete every event{of_key} written more than {} ago, even if it was never delivered (not delivered yet, of any \

@@ -48,6 +48,9 @@ fn by_policy(settings: &Settings, handler: Option<&str>, key: &str) -> Option<St
 
 fn by_failing_head(settings: &Settings, key: &str) -> Option<String> {
     let never_retried = settings.mode == Mode::Ordered && settings.retry.failing_head == FailingHead::DeadAndContinue;
-    (never_retried && key.starts_with("retry.") && key != "retry.failing_head")
+    let of_retries = key.starts_with("retry.") && key != "retry.failing_head";
+    // What nobody takes goes DEAD at once, as what fails does.
+    let of_unroutable = matches!(key, "dispatch.unroutable" | "dispatch.unroutable_dead_after");
+    (never_retried && (of_retries || of_unroutable))
         .then(|| "means nothing while `retry.failing_head` is `dead_and_continue`".to_owned())
 }

@@ -34,10 +34,13 @@ impl Throttle {
         Self { lines, state: Mutex::default() }
     }
 
-    /// Counts `events`; returns how many to report now, if it is time.
+    /// Counts `events`; returns how many to report now, if there are any and it is time.
     pub fn report(&self, events: u64) -> Option<u64> {
         let mut state = self.state.lock();
         state.unreported += events;
+        if state.unreported == 0 {
+            return None;
+        }
         let now = Instant::now();
         if state.began.is_none_or(|began| now >= began + EVERY) {
             (state.began, state.told) = (Some(now), 0);
@@ -61,6 +64,9 @@ mod tests {
         assert_eq!((throttle.report(2), throttle.report(3)), (None, None));
         tokio::time::advance(EVERY).await;
         assert_eq!(throttle.report(4), Some(9));
+        assert_eq!((throttle.report(5), throttle.report(0)), (None, None));
+        tokio::time::advance(EVERY).await;
+        assert_eq!([(); 2].map(|()| throttle.report(0)), [Some(5), None], "none came since");
     }
 
     #[tokio::test(start_paused = true)]

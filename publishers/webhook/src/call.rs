@@ -5,10 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pillarbox_core::event::EventId;
 use pillarbox_core::publisher::PublishError;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
+
+/// The requests of a call that make room for others at most.
+const MAX_SLOW: usize = 64;
 
 pub(crate) struct Call {
     pub(crate) deadline: Instant,
+    /// For requests that make room for others.
+    pub(crate) slow: Semaphore,
     known: Mutex<Known>,
 }
 
@@ -18,19 +24,23 @@ pub(crate) struct Known {
     /// Hosts that cannot be connected to, and endpoints that asked for a pause: to try them again for each message of the call
     /// would be a storm.
     closed: HashMap<String, PublishError>,
-    /// Hosts and endpoints that have answered.
+    /// Hosts that have answered.
     pub(crate) answered: HashSet<String>,
+    /// Targets that have taken messages.
+    pub(crate) taken: HashSet<Arc<str>>,
     /// The messages that had no answer in time, by host, with their endpoints.
     pub(crate) silent: HashMap<String, Vec<(usize, String)>>,
-    /// The messages over which each connection has ended, by endpoint, with their places in the call.
-    pub(crate) suspects: HashMap<String, Vec<(usize, EventId)>>,
-    /// By endpoint, held while a message is sent alone.
-    trials: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
+    /// The messages over which every connection has ended, with their places in the call and their targets.
+    pub(crate) cut_off: Vec<(usize, Arc<str>, EventId)>,
+    /// Hosts that have ended every connection over a message, and have taken none since.
+    ending: HashSet<String>,
+    /// By host, held while a message is sent again: the number of messages so far.
+    sent_again: HashMap<String, Arc<tokio::sync::Mutex<usize>>>,
 }
 
 impl Call {
     pub(crate) fn until(deadline: Instant) -> Self {
-        Self { deadline, known: Mutex::default() }
+        Self { deadline, slow: Semaphore::new(MAX_SLOW), known: Mutex::default() }
     }
 
     /// The error of all that is sent to a place, if that is known.
@@ -42,12 +52,18 @@ impl Call {
         self.lock().closed.insert(place, error.clone());
     }
 
-    pub(crate) fn answered(&self, host: &str, endpoint: &str) {
+    pub(crate) fn answered(&self, host: &str) {
         let mut known = self.lock();
-        for place in [host, endpoint] {
-            if !known.answered.contains(place) {
-                known.answered.insert(place.to_owned());
-            }
+        if !known.answered.contains(host) {
+            known.answered.insert(host.to_owned());
+        }
+    }
+
+    pub(crate) fn taken(&self, host: &str, target: &Arc<str>) {
+        let mut known = self.lock();
+        known.ending.remove(host);
+        if !known.taken.contains(target) {
+            known.taken.insert(Arc::clone(target));
         }
     }
 
@@ -55,19 +71,20 @@ impl Call {
         self.lock().silent.entry(host).or_default().push((index, endpoint));
     }
 
-    pub(crate) fn suspect(&self, endpoint: &str, index: usize, message: EventId) {
-        self.lock().suspects.entry(endpoint.to_owned()).or_default().push((index, message));
+    pub(crate) fn cut_off(&self, host: &str, index: usize, target: Arc<str>, message: EventId) {
+        let mut known = self.lock();
+        known.ending.insert(host.to_owned());
+        known.cut_off.push((index, target, message));
     }
 
-    /// True if the endpoint has ended each connection over a message, and answered no other yet.
-    pub(crate) fn ends_all(&self, endpoint: &str) -> bool {
-        let known = self.lock();
-        known.suspects.contains_key(endpoint) && !known.answered.contains(endpoint)
+    /// True if the host has ended every connection over a message, and has taken none since.
+    pub(crate) fn is_ending(&self, host: &str) -> bool {
+        self.lock().ending.contains(host)
     }
 
-    /// One message of an endpoint is tried alone at a time.
-    pub(crate) fn trial(&self, endpoint: &str) -> Arc<tokio::sync::Mutex<()>> {
-        Arc::clone(self.lock().trials.entry(endpoint.to_owned()).or_default())
+    /// One message to a host is sent again at a time; the number of those before.
+    pub(crate) fn sent_again(&self, host: &str) -> Arc<tokio::sync::Mutex<usize>> {
+        Arc::clone(self.lock().sent_again.entry(host.to_owned()).or_default())
     }
 
     pub(crate) fn into_known(self) -> Known {

@@ -40,12 +40,12 @@ mod sign;
 
 mod answer;
 mod call;
+mod cut_off;
 mod error;
 mod lanes;
 mod permits;
 mod publish;
 mod servers;
-mod suspect;
 
 mod check;
 
@@ -64,9 +64,9 @@ use reqwest::Client;
 use reqwest::header::HeaderValue;
 use tokio::sync::Semaphore;
 
+use cut_off::CutOffHistory;
 use servers::Servers;
 use sign::{Signing, SigningKeys};
-use suspect::Suspects;
 use target::Targets;
 
 /// The `kind` of this publisher in a configuration.
@@ -78,7 +78,7 @@ pub struct WebhookPublisher {
     info: PublisherInfo,
     client: Client,
     /// Makes a connection for each request.
-    alone: Client,
+    on_new_connections: Client,
     clock: Arc<dyn Clock>,
     targets: Targets,
     signing: Signing,
@@ -88,7 +88,7 @@ pub struct WebhookPublisher {
     concurrency: usize,
     timeout: Duration,
     servers: Servers,
-    suspects: Suspects,
+    cut_offs: CutOffHistory,
     /// For requests that make room for others.
     slow: Semaphore,
     closed: AtomicBool,
@@ -110,7 +110,7 @@ impl WebhookPublisher {
     pub fn with_clock(options: WebhookOptions, clock: Arc<dyn Clock>) -> Result<Self, ConfigError> {
         options.check()?;
         let targets = Targets::new(&options)?;
-        let (client, alone) = connect::clients(&options)?;
+        let (client, on_new_connections) = connect::clients(&options)?;
         let authorization = connect::authorization(&options, &targets)?;
         let credentials = authorization.as_ref().and_then(connect::credentials);
         let info = PublisherInfo::new(KIND, targets.address()).with_targets(TargetSyntax::Url);
@@ -118,7 +118,7 @@ impl WebhookPublisher {
         Ok(Self {
             info: if by_tenant { info.with_credentials_by_tenant() } else { info },
             client,
-            alone,
+            on_new_connections,
             clock,
             authorization,
             signing: Signing::new(&options)?,
@@ -127,7 +127,7 @@ impl WebhookPublisher {
             concurrency: options.concurrency,
             timeout: options.timeout,
             servers: Servers::default(),
-            suspects: Suspects::default(),
+            cut_offs: CutOffHistory::default(),
             slow: Semaphore::new(publish::MAX_SLOW),
             closed: AtomicBool::new(false),
         })

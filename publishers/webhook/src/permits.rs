@@ -8,8 +8,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// with each answer, so that what does not answer leaves room for the others.
 pub(crate) struct Permits<'a> {
     around: Option<&'a Permits<'a>>,
-    open: Semaphore,
-    opened: AtomicUsize,
+    semaphore: Semaphore,
+    size: AtomicUsize,
     /// The number of all permits of the call.
     total: usize,
 }
@@ -23,22 +23,22 @@ pub(crate) struct Permit<'a> {
 impl<'a> Permits<'a> {
     /// All permits of a call: no more requests than these are under way at once.
     pub(crate) fn new(total: usize) -> Self {
-        Self { around: None, open: Semaphore::new(total), opened: AtomicUsize::new(total), total }
+        Self { around: None, semaphore: Semaphore::new(total), size: AtomicUsize::new(total), total }
     }
 
     /// The share of one of so many, at least one permit.
     pub(crate) fn share(&'a self, among: usize) -> Self {
-        let size = self.opened.load(Ordering::Relaxed).checked_div(among).unwrap_or_default().max(1);
-        Self { around: Some(self), open: Semaphore::new(size), opened: AtomicUsize::new(size), total: self.total }
+        let size = self.size.load(Ordering::Relaxed).checked_div(among).unwrap_or_default().max(1);
+        Self { around: Some(self), semaphore: Semaphore::new(size), size: AtomicUsize::new(size), total: self.total }
     }
 
     /// A permit, once there is one; it is given back when it is dropped. The semaphores are never closed.
     pub(crate) async fn take(&'a self) -> Permit<'a> {
-        let own = self.open.acquire().await.ok();
+        let own = self.semaphore.acquire().await.ok();
         let mut around = Vec::with_capacity(2);
         let mut share = self.around;
         while let Some(permits) = share {
-            around.extend(permits.open.acquire().await.ok());
+            around.extend(permits.semaphore.acquire().await.ok());
             share = permits.around;
         }
         Permit { _own: own, around }
@@ -48,10 +48,10 @@ impl<'a> Permits<'a> {
     pub(crate) fn answered(&self) {
         let mut share = Some(self);
         while let Some(permits) = share {
-            if permits.opened.fetch_add(1, Ordering::Relaxed) < permits.total {
-                permits.open.add_permits(1);
+            if permits.size.fetch_add(1, Ordering::Relaxed) < permits.total {
+                permits.semaphore.add_permits(1);
             } else {
-                permits.opened.fetch_sub(1, Ordering::Relaxed);
+                permits.size.fetch_sub(1, Ordering::Relaxed);
             }
             share = permits.around;
         }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn each_of_many_servers_may_take_one_and_one_alone_all() {
         let (few, many) = (Permits::new(4), Permits::new(16));
-        let sizes = [few.share(100), many.share(1), many.share(0)].map(|share| share.opened.into_inner());
+        let sizes = [few.share(100), many.share(1), many.share(0)].map(|share| share.size.into_inner());
         assert_eq!(sizes, [1, 16, 1]);
     }
 }

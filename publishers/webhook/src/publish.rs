@@ -7,17 +7,17 @@ use futures_util::{StreamExt as _, stream};
 use pillarbox_core::publisher::{FailureScope, Message, PublishError, PublishErrorKind, Receipt};
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderValue};
 use reqwest::{Error, Method, Request, Response};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use url::{Position, Url};
 
 use crate::answer::Answer;
 use crate::call::{Call, Known};
+use crate::cut_off::{is_cut_off, over_message};
 use crate::error::Failure;
 use crate::headers::SIGNATURE;
 use crate::lanes::{Lane, Servers, by_tenant};
 use crate::permits::{Permit, Permits};
 use crate::servers::Standing;
-use crate::suspect::blamed;
 use crate::target::shown;
 use crate::{WebhookPublisher, headers};
 
@@ -26,6 +26,12 @@ const MAKE_ROOM_AFTER: Duration = Duration::from_secs(1);
 
 /// The requests of all calls, at most, that are under way beyond the permits, since they have had no answer for a while.
 pub(crate) const MAX_SLOW: usize = 128;
+
+/// The time for which servers that have answered are sent to before the others, at most; no more than a quarter of a call.
+const HEAD_START: Duration = Duration::from_secs(1);
+
+/// The messages to one host that a call sends again at most.
+const MAX_SENT_AGAIN: usize = 4;
 
 impl WebhookPublisher {
     pub(crate) async fn publish_all(&self, messages: Vec<Message>) -> Vec<Receipt> {
@@ -43,20 +49,20 @@ impl WebhookPublisher {
         sent.sort_unstable_by_key(|(index, _)| *index);
         let mut receipts: Vec<_> = sent.into_iter().map(|(_, receipt)| receipt).collect();
         let known = call.into_known();
-        self.blame_suspects(&known, &mut receipts);
-        self.blame_silent_servers(known, &mut receipts);
+        self.count_cut_offs(&known, &mut receipts);
+        self.find_silent_servers(known, &mut receipts);
         receipts
     }
 
     async fn send_of_tenant(&self, servers: Servers, call: &Call, permits: Permits<'_>) -> Vec<(usize, Receipt)> {
-        // What has answered goes first, for a while at least: of the other servers there may be many, and none may answer.
+        // Servers that have answered get a head start: the others may be many, and none of them may answer.
         let (first, then) = self.by_standing(servers);
-        let (few, rest) = (first.len(), then.len());
-        let mut first = std::pin::pin!(self.send_to_servers(first, few, call, &permits));
-        match timeout(MAKE_ROOM_AFTER, &mut first).await {
-            Ok(sent) => [sent, self.send_to_servers(then, rest, call, &permits).await].concat(),
+        let (first_count, then_count) = (first.len(), then.len());
+        let mut first = std::pin::pin!(self.send_to_servers(first, first_count, call, &permits));
+        match timeout(HEAD_START.min(self.timeout / 4), &mut first).await {
+            Ok(sent) => [sent, self.send_to_servers(then, then_count, call, &permits).await].concat(),
             Err(_) => {
-                let then = self.send_to_servers(then, few + rest, call, &permits);
+                let then = self.send_to_servers(then, first_count + then_count, call, &permits);
                 <[_; 2]>::from(futures_util::join!(first, then)).concat()
             }
         }
@@ -112,21 +118,21 @@ impl WebhookPublisher {
         receipts
     }
 
-    /// Gives each message over which all its connections have ended the blame for that, where its endpoint answers others.
-    fn blame_suspects(&self, known: &Known, receipts: &mut [Receipt]) {
-        for (endpoint, suspects) in &known.suspects {
-            for (index, message) in suspects {
-                let is_to_blame = self.suspects.note(endpoint, message) || known.answered.contains(endpoint);
-                if let (true, Some(Err(error))) = (is_to_blame, receipts.get_mut(*index)) {
-                    *error = blamed(error);
-                }
+    /// Counts the attempts of messages that are the reason why their connections end.
+    fn count_cut_offs(&self, known: &Known, receipts: &mut [Receipt]) {
+        // What is cut off in this call needs an answer of a later one.
+        self.cut_offs.note_taken(&known.taken);
+        for (index, target, message) in &known.cut_off {
+            if self.cut_offs.note_cut_off(target, message)
+                && let Some(Err(error)) = receipts.get_mut(*index)
+            {
+                *error = over_message(error);
             }
         }
-        self.suspects.answered(&known.answered);
     }
 
     /// Gives the silence of endpoints to their server where several of it are silent and none answers.
-    fn blame_silent_servers(&self, known: Known, receipts: &mut [Receipt]) {
+    fn find_silent_servers(&self, known: Known, receipts: &mut [Receipt]) {
         for (server, silent) in known.silent.into_iter().filter(|(server, _)| !known.answered.contains(server)) {
             let mut is_the_server = false;
             for (_, endpoint) in &silent {
@@ -155,11 +161,14 @@ impl WebhookPublisher {
         }
         let request = self.message_request(&post)?;
         let is_signed = request.headers().contains_key(SIGNATURE);
-        match self.making_room(self.execute(request, &post, call), &mut permit).await {
+        match self.making_room(self.execute(request, &post, call), call, &mut permit).await {
             Some(Ok(response)) => {
                 permits.answered();
                 self.servers.note_answer(&post.host);
-                call.answered(&post.host, &post.endpoint);
+                call.answered(&post.host);
+                if response.status().is_success() {
+                    call.taken(&post.host, &message.target);
+                }
                 let answer = Answer::read(response, &post.url, call.deadline, self.clock.now(), &self.secrets).await;
                 let receipt = answer.receipt(&place, is_signed).map_err(of_target);
                 if let (true, Err(error)) = (answer.wants_a_pause(), &receipt) {
@@ -172,6 +181,7 @@ impl WebhookPublisher {
                 let scope =
                     if failure.is_of_the_host() { self.targets.scope_of_server() } else { FailureScope::Target };
                 let error = failure.into_error(&place, &Failure::problem(error)).limited_to(scope);
+                self.servers.forget_answers(&post.host);
                 if failure.is_of_the_host() {
                     call.close(post.host, &error);
                 }
@@ -186,37 +196,36 @@ impl WebhookPublisher {
 
     /// Sends a request; if its connection ends, the message again. `None` if the time is up before it is answered.
     async fn execute(&self, request: Request, post: &Post<'_>, call: &Call) -> Option<Result<Response, Error>> {
-        let is_cut_off =
-            |result: &Result<_, Error>| result.as_ref().is_err_and(|error| Failure::of(error) == Failure::CutOff);
         let first = timeout_at(call.deadline, self.client.execute(request)).await.ok()?;
         if !is_cut_off(&first) {
             return Some(first);
         }
-        let trial = call.trial(&post.endpoint);
-        let Ok(_trial) = timeout_at(call.deadline, trial.lock()).await else { return Some(first) };
-        // Where the endpoint ends each connection, one message finds that out for all.
-        if call.ends_all(&post.endpoint) || call.closed(&post.endpoint).is_some() {
+        let sent_again = call.sent_again(&post.host);
+        let Ok(mut sent_again) = timeout_at(call.deadline, sent_again.lock()).await else { return Some(first) };
+        // Where the host ends every connection, one message finds that out for all.
+        if *sent_again == MAX_SENT_AGAIN || call.is_ending(&post.host) || call.closed(&post.endpoint).is_some() {
             return Some(first);
         }
-        let Some(last) = self.send_alone(call.deadline, || self.message_request(post)).await else {
-            return Some(first);
-        };
+        *sent_again += 1;
+        let last = self.send_again(call.deadline, first, || self.message_request(post)).await?;
         if is_cut_off(&last) {
-            call.suspect(&post.endpoint, post.index, post.message.id.clone());
+            call.cut_off(&post.host, post.index, Arc::clone(&post.message.target), post.message.id.clone());
         }
         Some(last)
     }
 
     /// Waits for the answer to a request, whose permit others may use meanwhile if that takes long.
-    async fn making_room<T>(&self, answer: impl Future<Output = T>, permit: &mut Permit<'_>) -> T {
+    async fn making_room<T>(&self, answer: impl Future<Output = T>, call: &Call, permit: &mut Permit<'_>) -> T {
         let mut answer = std::pin::pin!(answer);
-        match timeout(MAKE_ROOM_AFTER, &mut answer).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                let slow = self.slow.try_acquire();
-                if slow.is_ok() {
-                    permit.make_room();
-                }
+        let room = async {
+            sleep(MAKE_ROOM_AFTER).await;
+            (call.slow.acquire().await, self.slow.acquire().await)
+        };
+        tokio::select! {
+            biased;
+            answer = &mut answer => answer,
+            _slow = room => {
+                permit.make_room();
                 answer.await
             }
         }

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-/// The endpoints of a server that have to be silent until the server is believed to be: with one endpoint for each tenant, each of them
-/// would cost a call its time.
+/// The number of silent endpoints from which on a server counts as silent: with one endpoint for each tenant, each of them would cost a call
+/// its time.
 const SILENT_ENDPOINTS: usize = 3;
 
 /// The servers that are remembered at most. One that is forgotten is found out again.
@@ -14,7 +14,7 @@ const MAX_SERVERS: usize = 1_000;
 /// The standing of a server, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Standing {
-    /// It has answered when it was last asked.
+    /// It has answered when it was last sent to.
     Answers,
     Unknown,
     /// An endpoint of it has been silent since it has last answered anything.
@@ -49,6 +49,14 @@ impl Servers {
         match servers.get_mut(server) {
             Some(silent) => silent.clear(),
             None => entry(&mut servers, server).clear(),
+        }
+    }
+
+    /// The server cannot be connected to, or has ended a connection: that it has answered before says nothing any more.
+    pub(crate) fn forget_answers(&self, server: &str) {
+        let mut servers = self.lock();
+        if servers.get(server).is_some_and(HashSet::is_empty) {
+            servers.remove(server);
         }
     }
 
@@ -104,6 +112,8 @@ mod tests {
         servers.note_answer("silent");
         servers.note_silence("well", "/");
         assert_eq!(standings(), [Standing::Silent, Standing::Unknown, Standing::Answers]);
+        ["well", "silent"].iter().for_each(|server| servers.forget_answers(server));
+        assert_eq!(standings(), [Standing::Silent, Standing::Unknown, Standing::Unknown]);
     }
 
     #[test]

@@ -37,7 +37,7 @@ async fn change(chosen: &Chosen, action: OperatorAction) -> Result<ExitCode, Fai
     };
     let change = async |store: &dyn Store| {
         if chosen.all {
-            all(store, chosen, action, |about_to| confirm(chosen.yes, about_to)).await
+            all(store, chosen, action, |about_to| confirm(store, chosen.yes, about_to)).await
         } else {
             change::named(store, &named, action, &chosen.actor).await
         }

@@ -38,7 +38,7 @@ async fn change(chosen: &ChosenPending, action: OperatorAction) -> Result<ExitCo
     };
     let change = async |store: &dyn Store| {
         if chosen.all {
-            all(store, &filter, chosen, action, |about_to| confirm(chosen.yes, about_to)).await
+            all(store, &filter, chosen, action, |about_to| confirm(store, chosen.yes, about_to)).await
         } else {
             change::named(store, &named, action, &chosen.actor).await
         }

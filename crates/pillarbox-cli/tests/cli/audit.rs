@@ -28,7 +28,7 @@ async fn every_change_is_recorded_with_its_author_subject_and_number_of_rows() {
         &["dead", "replay", "nobody", "--as", "bob"],
         &["purge", "--done-after", "1d", "--as", "cron"],
         &["inbox", "purge", "--older-than", "30d", "--as", "cron"],
-        &["purge", "--dead-after", "1d"],
+        &["purge", "--dead-after", "1d", "--yes"],
     ];
     for change in changes {
         let ended = run(&[change, &["--store", &store]].concat());
@@ -129,7 +129,7 @@ async fn a_change_that_fails_half_way_says_how_many_rows_were_changed_before() {
         (&["pending", "retry", "--all", "--yes"], "500 rows were made due now before: ", 500),
         (&["pending", "cancel", "--all", "--yes"], "500 rows were cancelled before: ", 500),
         (&["dead", "replay", "dead7", "dead501"], "1 row was replayed before: ", 1),
-        (&["purge", "--dead-after", "1d", "--batch", "400"], "400 events were deleted before: ", 400),
+        (&["purge", "--dead-after", "1d", "--batch", "400", "--yes"], "400 events were deleted before: ", 400),
         (&["inbox", "purge", "--older-than", "1d", "--batch", "2"], "2 messages were deleted before: ", 2),
         (&["dead", "replay", "--seq", "501"], "could not replay DEAD events", 0),
     ];

@@ -29,7 +29,7 @@ async fn each_kind_is_purged_by_its_own_age() {
     execute(&store, ROWS).await;
     let ended = purge(&store, &["--done-after", "1h", "--json"]);
     assert_eq!((ended.code, ended.json()), (Some(0), json!({"done": 1})));
-    let ended = purge(&store, &["--done-after", "7d", "--dead-after", "1h 30m", "--batch", "1"]);
+    let ended = purge(&store, &["--done-after", "7d", "--dead-after", "1h 30m", "--batch", "1", "--yes"]);
     let text = "0 events delivered were deleted\n1 event given up was deleted\n";
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), text));
     assert_eq!(ended.stderr, "", "no progress where nobody watches");
@@ -45,7 +45,7 @@ async fn events_of_one_key_are_purged_alone() {
         "UPDATE outbox_event SET ordering_key = 'customer-17' WHERE event_id IN ('done', 'dead', 'old new')",
     )
     .await;
-    let ended = purge(&store, &["--done-after", "0s", "--dead-after", "0s", "--key", "customer-17", "--json"]);
+    let ended = purge(&store, &["--done-after", "0s", "--dead-after", "0s", "--key", "customer-17", "--json", "--yes"]);
     assert_eq!((ended.code, ended.json()), (Some(0), json!({"done": 1, "dead": 1})));
     assert_eq!(column(&store, LEFT).await, ["old done", "old dead", "old new"]);
 }
@@ -54,6 +54,12 @@ async fn events_of_one_key_are_purged_alone() {
 async fn events_that_were_never_delivered_are_deleted_only_when_somebody_has_said_yes() {
     let (_folder, store) = sqlite();
     execute(&store, ROWS).await;
+    let ended = purge(&store, &["--dead-after", "1h"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(
+        ended.stderr.contains("--yes") && ended.stderr.contains("(DEAD, of any age and key: 2 events)"),
+        "{ended:?}"
+    );
     let ended = purge(&store, &["--all-after", "1h"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("--yes") && ended.stderr.contains("1h ago"), "{ended:?}");

@@ -26,6 +26,43 @@ pub struct EnvelopeBuilder {
     deliver_after: Option<Duration>,
 }
 
+impl From<Envelope> for EnvelopeBuilder {
+    fn from(event: Envelope) -> Self {
+        let Envelope {
+            id,
+            event_type,
+            aggregate_type,
+            aggregate_id,
+            tenant_id,
+            key,
+            unique_key,
+            headers,
+            payload,
+            occurred_at,
+            due,
+        } = event;
+        let (available_at, deliver_after) = match due {
+            Due::AtOnce => (None, None),
+            Due::At(time) => (Some(time), None),
+            Due::After(delay) => (None, Some(delay)),
+        };
+        Self {
+            id: Some(id.as_str().to_owned()),
+            event_type: event_type.into(),
+            aggregate_type: Some(aggregate_type.into()),
+            aggregate_id: aggregate_id.map(Into::into),
+            tenant_id: tenant_id.map(Into::into),
+            key: key.map(Into::into),
+            unique_key: unique_key.map(Into::into),
+            headers,
+            payload: Some(Ok(payload)),
+            occurred_at: Some(occurred_at),
+            available_at,
+            deliver_after,
+        }
+    }
+}
+
 impl EnvelopeBuilder {
     pub(super) fn new(event_type: &str) -> Self {
         Self {
@@ -256,5 +293,29 @@ fn due(
             in_range("available_at", time).map(|time| if time > occurred_at { Due::At(time) } else { Due::AtOnce })
         }
         (None, None) => Ok(Due::AtOnce),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_builder_made_of_an_event_builds_it_again() {
+        let all = || {
+            let builder =
+                Envelope::builder("order.placed").aggregate("order", "o-1").tenant_id("acme").key("k").unique_key("u");
+            builder.header("a", "b").payload_json("{}")
+        };
+        let time = Timestamp::from_micros(1_000_000_000_000_000);
+        let events = [
+            all(),
+            all().occurred_at(time).available_at(Timestamp::from_micros(1_000_000_005_000_000)),
+            all().deliver_after(Duration::from_secs(5)),
+            Envelope::builder("tick").payload_bytes("text/plain", b"x".to_vec()),
+        ];
+        for event in events.map(|builder| builder.build().expect("valid")) {
+            assert_eq!(event.clone().into_builder().build().expect("valid"), event);
+        }
     }
 }

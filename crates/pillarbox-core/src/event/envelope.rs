@@ -61,6 +61,21 @@ impl Envelope {
         Self::builder(event_type).payload_json(payload).build()
     }
 
+    /// A builder that has all that this event has, its id and its time too, for an event that differs in something: a writer hook
+    /// changes one so.
+    ///
+    /// ```
+    /// use pillarbox_core::event::Envelope;
+    /// let event = Envelope::json("user.registered", r#"{"email": "ada@example.com"}"#)?;
+    /// let redacted = event.clone().into_builder().payload_json(r#"{"email": null}"#).build()?;
+    /// assert_eq!(redacted.id(), event.id());
+    /// # Ok::<(), pillarbox_core::event::InvalidEvent>(())
+    /// ```
+    #[must_use]
+    pub fn into_builder(self) -> EnvelopeBuilder {
+        self.into()
+    }
+
     /// The event's id, by which consumers deduplicate.
     #[must_use]
     pub fn id(&self) -> &EventId {

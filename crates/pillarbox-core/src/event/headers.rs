@@ -28,6 +28,11 @@ impl Headers {
         self.0.insert(name.into(), value.into());
     }
 
+    /// Takes `name` out; its value, if it was set.
+    pub fn remove(&mut self, name: &str) -> Option<String> {
+        self.0.remove(name)
+    }
+
     /// The id of the trace that the event was written in: 32 hexadecimal digits, from the header `traceparent` of
     /// [W3C Trace Context](https://www.w3.org/TR/trace-context/#traceparent-header). `None` without it, or if it has not the
     /// shape of one.
@@ -114,6 +119,15 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
 impl<N: Into<String>, V: Into<String>> Extend<(N, V)> for Headers {
     fn extend<I: IntoIterator<Item = (N, V)>>(&mut self, pairs: I) {
         self.0.extend(pairs.into_iter().map(|(name, value)| (name.into(), value.into())));
+    }
+}
+
+impl<'a> IntoIterator for &'a Headers {
+    type Item = (&'a str, &'a str);
+    type IntoIter = std::iter::Map<btree_map::Iter<'a, String, String>, fn((&'a String, &'a String)) -> Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 

@@ -230,9 +230,9 @@ impl Delivery {
     /// Reads the JSON payload as a value.
     ///
     /// # Errors
-    /// When it is not JSON, or JSON of another shape.
-    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        self.row.event.payload().parse()
+    /// When it is not JSON, or JSON of another shape. The error is unrecoverable, as that of [`decode`](Self::decode).
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, HandlerError> {
+        self.row.event.payload().parse().map_err(HandlerError::unrecoverable)
     }
 
     /// Reads the payload as a typed event, with the codec of its type; what a typed handler is given.

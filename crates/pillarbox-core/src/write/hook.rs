@@ -19,7 +19,7 @@ use crate::event::Envelope;
 /// MySQL and MariaDB commit a transaction by themselves before a statement such as DDL. If that was run in a guard which is then dropped or rolled
 /// back, `after_rollback` is called for events that are committed, and delivered.
 pub trait WriterHook: Send + Sync + 'static {
-    /// May change, drop or add events; an empty answer suppresses the write.
+    /// May change events, by [`Envelope::into_builder`], drop or add some; an empty answer suppresses the write.
     ///
     /// # Errors
     /// An error aborts the write before any SQL.

@@ -111,14 +111,14 @@ pub(super) static PAUSED: Check = Check {
     severity: Warning,
     healthy: "no event is held by a pause",
     cause: "Operators have paused event types or handlers, and due events wait for them to be resumed.",
-    remedy: "`pillarbox pauses` tells who has paused them and why. Once the reason is gone: `pillarbox resume`.",
+    remedy: "`pillarbox pauses` tells who has paused them and why. Once the reason is gone: `pillarbox resume type NAME` or `resume handler NAME`.",
 };
 pub(super) static DEAD: Check = Check {
     code: "dead-events",
     severity: Warning,
     healthy: "no events are DEAD",
     cause: "Events were given up after their last attempt, or for an error that is not tried again.",
-    remedy: "`pillarbox dead list` shows why. Mend the cause, then `pillarbox dead replay` or `dead discard`.",
+    remedy: "`pillarbox dead list` shows why. Mend the cause, then `pillarbox dead replay --all`, narrowed by `--event-type` or `--error`, or `dead discard` for those that are not wanted.",
 };
 pub(super) static BLOCKED: Check = Check {
     code: "keys-blocked",

@@ -1,8 +1,10 @@
 //! The one table of which setting applies to which mode. Code, files, the environment and the command line read it.
 
 use std::fmt;
+use std::str::FromStr;
 
-use Mode::{MultiNode, Ordered, Partitioned, SingleNode};
+use Mode::{MultiNode, Ordered, Partitioned, SingleNode, WriterOnly};
+use pillarbox_core::error::ConfigError;
 use pillarbox_core::ownership;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +38,7 @@ impl Mode {
             MultiNode => Some(ownership::NodeMode::MultiNode),
             Partitioned => Some(ownership::NodeMode::Partitioned),
             Ordered => Some(ownership::NodeMode::Ordered),
-            Self::WriterOnly => None,
+            WriterOnly => None,
         }
     }
 
@@ -44,6 +46,19 @@ impl Mode {
     #[must_use]
     pub fn name(self) -> &'static str {
         self.of_nodes().map_or("writer_only", ownership::NodeMode::name)
+    }
+}
+
+impl FromStr for Mode {
+    type Err = ConfigError;
+
+    /// The mode of a [name](Self::name).
+    fn from_str(name: &str) -> Result<Self, ConfigError> {
+        let all = [SingleNode, MultiNode, Partitioned, Ordered, WriterOnly];
+        all.into_iter().find(|mode| mode.name() == name).ok_or_else(|| {
+            let names = all.map(|mode| format!("`{mode}`")).join(", ");
+            ConfigError::new("mode", format!("is `{}`", name.escape_debug()), format!("set one of {names}"))
+        })
     }
 }
 
@@ -125,7 +140,7 @@ const OF_WRITERS: [&str; 6] =
 /// ```
 #[must_use]
 pub fn applies(key: &str, mode: Mode) -> bool {
-    if mode == Mode::WriterOnly {
+    if mode == WriterOnly {
         return OF_WRITERS.contains(&key) || key.starts_with("store.");
     }
     OF_SOME_MODES.iter().find(|(setting, ..)| *setting == key).is_none_or(|(_, modes, _)| modes.contains(&mode))
@@ -153,7 +168,7 @@ pub(super) fn ignored(config: &Config, mode: Mode) -> Option<&'static str> {
     let defaults = Config::default();
     let ignored = |(key, _, differs): &&(&str, &[Mode], Differs)| !applies(key, mode) && differs(config, &defaults);
     let found = OF_SOME_MODES.iter().find(ignored).map(|(key, ..)| *key);
-    if mode != Mode::WriterOnly {
+    if mode != WriterOnly {
         return found;
     }
     found.or_else(|| OF_NODES.iter().find(|(_, differs)| differs(config, &defaults)).map(|(key, _)| *key))

@@ -132,6 +132,15 @@ mod tests {
     use super::*;
     use crate::config::FailingKey;
 
+    #[test]
+    fn a_mode_is_read_by_its_name() {
+        for mode in [Mode::SingleNode, Mode::MultiNode, Mode::Partitioned, Mode::Ordered, Mode::WriterOnly] {
+            assert_eq!(mode.name().parse::<Mode>().expect("a mode"), mode);
+        }
+        let error = "single".parse::<Mode>().expect_err("none").to_string();
+        assert!(error.contains("`single`") && error.contains("`writer_only`"), "{error}");
+    }
+
     type Change = fn(&mut Config);
 
     fn changed(change: Change) -> Config {

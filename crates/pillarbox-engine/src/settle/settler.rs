@@ -266,11 +266,21 @@ impl Settler {
 
     fn settled(&mut self, batch: &[Verdict], refused: &[i64], first: bool) {
         let refused: HashSet<i64> = refused.iter().copied().collect();
-        if !refused.is_empty() && first {
-            Counters::add(&self.telemetry.counters.refused, refused.len() as u64);
-            if let Some(events) = self.complaints.refused.report(refused.len() as u64) {
-                tracing::warn!(events, node = %self.tenure.node, "verdicts were refused: this node no longer owns the rows, or they changed");
-            }
+        let new = if first { refused.len() as u64 } else { 0 };
+        Counters::add(&self.telemetry.counters.refused, new);
+        // A batch without any brings what the last line could not speak for.
+        if let Some(events) = self.complaints.refused.report(new) {
+            let one = batch
+                .iter()
+                .find(|verdict| refused.contains(&verdict.row.seq))
+                .map(|verdict| verdict.row.event_id.as_str());
+            tracing::warn!(
+                events,
+                event_id = one,
+                node = %self.tenure.node,
+                "verdicts were refused: this node no longer owns the rows, or they changed, as by an operator who has cancelled them; what their \
+                 handlers did is not recorded"
+            );
         }
         let (mut totals, mut rescued) = ([0_u64; 4], 0);
         for verdict in batch.iter().filter(|verdict| !refused.contains(&verdict.row.seq)) {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::admission::Probing;
 use super::answer::{Answer, answer};
 use super::delay::Delay;
-use super::findings::{Findings, findings, speaks_against_its_target};
+use super::findings::{Findings, blames_a_part, findings};
 use super::forwarder::Inner;
 use super::prepared::Prepared;
 use super::send::{no_receipt, send};
@@ -67,10 +67,8 @@ impl Inner {
             runtime.meters.deferred.increment(1);
             self.put_off(runtime, until, why)
         };
-        if sink.target.fixed().is_none()
-            && let Some(event) = events.first()
-        {
-            sink.tenants.lock().see(event.tenant_id());
+        if sink.target.fixed().is_none() {
+            sink.tenants.lock().see(events.iter().map(|event| event.tenant_id()), Instant::now());
         }
         let mut probing = match self.admit(table, index, sink, events) {
             Admission::Wait { until, problem } => {
@@ -115,9 +113,9 @@ impl Inner {
         let now = Instant::now();
         let is_well = receipts.iter().all(Result::is_ok) && sink.targets.lock().is_empty();
         let found = if is_well { Findings::well() } else { findings(&parts, &receipts) };
-        let troubled = sent.iter().zip(&receipts).filter(|(_, receipt)| speaks_against_its_target(receipt));
-        let tenants = troubled.map(|(event, _)| event.tenant_id());
-        let paused = self.learn_all(runtime, sink, now, &found, tenants);
+        let failed = sent.iter().zip(&parts).zip(&receipts).filter(|(_, receipt)| blames_a_part(receipt));
+        let failed = failed.filter_map(|((event, parts), _)| Some((event.tenant_id(), parts.as_ref()?)));
+        let paused = self.learn_all(runtime, sink, now, &found, failed);
         let (mut receipts, mut sent) = (receipts.into_iter().zip(parts), sent.into_iter());
         let misses = plants::is("receipts_out_of_step");
         for waiting in answers.iter_mut().filter(|answer| answer.is_none() || misses) {

@@ -71,9 +71,12 @@ pub(super) fn part_of<'a>(error: &PublishError, parts: Option<&'a Parts>) -> Opt
     }
 }
 
-/// True if a message was not taken, and not for another message or the whole destination alone.
-pub(super) fn speaks_against_its_target(receipt: &Receipt) -> bool {
-    receipt.as_ref().is_err_and(|error| error.scope() != FailureScope::Message && !blames(error, FailureScope::Broker))
+/// True if a message may be taken later, and its target or server has not taken it now.
+pub(super) fn blames_a_part(receipt: &Receipt) -> bool {
+    receipt.as_ref().is_err_and(|error| {
+        let is_of_part = error.scope() != FailureScope::Message && !blames(error, FailureScope::Broker);
+        is_of_part && error.kind() != PublishErrorKind::Permanent
+    })
 }
 
 fn blames(error: &PublishError, scope: FailureScope) -> bool {

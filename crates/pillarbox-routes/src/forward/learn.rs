@@ -2,19 +2,19 @@ use tokio::time::Instant;
 
 use super::findings::{Findings, escalated, may_stand_for_whole};
 use super::forwarder::Inner;
-use crate::guard::{CallResult, Transition};
+use crate::guard::{CallResult, Parts, Transition};
 use crate::route::{RouteRuntime, Sink};
 
 impl Inner {
-    /// Tells the breakers of the route and of its targets, which did not take events of these tenants; until when the route is paused, if
-    /// it is.
+    /// Tells the breakers of the route and of its targets; until when the route is paused, if it is. `failed` has the tenants and the parts of
+    /// events that a part of the destination did not take.
     pub(super) fn learn_all<'a>(
         &self,
         runtime: &RouteRuntime,
         sink: &Sink,
         now: Instant,
         found: &Findings,
-        tenants: impl Iterator<Item = Option<&'a str>>,
+        failed: impl Iterator<Item = (Option<&'a str>, &'a Parts)>,
     ) -> Option<Instant> {
         let mut new_trouble = Vec::new();
         if !found.parts.is_empty() {
@@ -24,7 +24,7 @@ impl Inner {
             for (part, called) in &found.parts {
                 let changed = targets.ended(part, now, called.clone());
                 if changed.is_new && stands_for_whole(part) {
-                    new_trouble.push(called);
+                    new_trouble.push((part, called));
                 }
                 if changed.transition != Transition::None {
                     transitions.push((part, changed.transition, targets.paused(part).map(|(_, problem)| problem)));
@@ -39,8 +39,12 @@ impl Inner {
         if found.whole == Some(CallResult::Well) {
             sink.tenants.lock().recovered();
         }
-        let speaks_against_whole = !new_trouble.is_empty() && sink.tenants.lock().trouble(tenants);
-        let whole = found.whole.clone().or_else(|| escalated(new_trouble.into_iter().filter(|_| speaks_against_whole)));
+        let tenants = failed
+            .filter(|(_, parts)| parts.each().any(|part| new_trouble.iter().any(|(new, _)| *new == part)))
+            .map(|(tenant, _)| tenant);
+        let speaks_against_whole = !new_trouble.is_empty() && sink.tenants.lock().trouble(tenants, now);
+        let trouble = new_trouble.iter().map(|(_, called)| *called).filter(|_| speaks_against_whole);
+        let whole = found.whole.clone().or_else(|| escalated(trouble));
         whole.and_then(|called| self.learn(runtime, sink, now, called))
     }
 

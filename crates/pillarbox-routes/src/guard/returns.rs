@@ -2,22 +2,22 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The shortest time that an event stays away which its destination refuses for itself.
+/// The shortest delay of a retry.
 const SHORTEST: Duration = Duration::from_secs(30);
-/// The time between the returns of two of them.
+/// The time between two retries.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// The longest time that one stays away. What comes later returns between the others.
+/// The longest delay. Beyond it, retries are scheduled between the others.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// The returns of events that their destination refuses for themselves, until somebody changes something: one after the other, so that many of
-/// them do not take a broker and a database up all at once, again and again.
+/// Schedules the retries of events that a destination refuses individually: 10 ms apart, so that many of them do not load the broker and the
+/// database all at once, again and again.
 #[derive(Debug, Default)]
 pub(crate) struct Returns {
     next: Option<Instant>,
 }
 
 impl Returns {
-    /// The time that one more stays away.
+    /// The delay of one more.
     pub(crate) fn delay(&mut self, now: Instant) -> Duration {
         let (first, last) = (now + SHORTEST, now + LONGEST);
         let at = self.next.filter(|next| (first..=last).contains(next)).unwrap_or(first);

@@ -1,49 +1,55 @@
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// Tenants that are remembered at most.
 const MAX_TENANTS: usize = 1000;
 
-/// The tenants of a route's events whose targets are in trouble. Where targets fail one after the other, the destination as a whole may
-/// be in trouble, or one tenant has sent to many places that do not answer, and must not have the route paused for the others.
+/// The time for which a tenant counts among those of a route after its last event.
+const SEEN_FOR: Duration = Duration::from_secs(3600);
+
+/// The tenants of a route's events, and those whose targets are in trouble. Where targets fail one after the other, the destination as a
+/// whole may be in trouble; or one tenant has sent to many places that do not answer, and must not have the route paused for the others.
 #[derive(Debug, Default)]
 pub(crate) struct Tenants {
-    seen: Seen,
+    /// The tenants of events that have passed, and when. `None`: events without one.
+    seen: HashMap<Option<Box<str>>, Instant>,
     /// Those in trouble since a message was taken last.
     in_trouble: HashSet<Box<str>>,
 }
 
-/// The tenants of the events that have passed.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum Seen {
-    #[default]
-    None,
-    One(Option<Box<str>>),
-    Several,
-}
-
 impl Tenants {
-    /// An event of this tenant passes.
-    pub(crate) fn see(&mut self, tenant: Option<&str>) {
-        match &self.seen {
-            Seen::None => self.seen = Seen::One(tenant.map(Into::into)),
-            Seen::One(other) if other.as_deref() != tenant => self.seen = Seen::Several,
-            Seen::One(_) | Seen::Several => {}
+    /// Events of these tenants pass.
+    pub(crate) fn see<'a>(&mut self, tenants: impl Iterator<Item = Option<&'a str>>, now: Instant) {
+        let mut last = None;
+        for tenant in tenants {
+            if last == Some(tenant) {
+                continue;
+            }
+            last = Some(tenant);
+            let tenant = tenant.map(Into::into);
+            if self.seen.len() < MAX_TENANTS || self.seen.contains_key(&tenant) {
+                self.seen.insert(tenant, now);
+            } else {
+                self.seen.retain(|_, seen| now < *seen + SEEN_FOR);
+            }
         }
     }
 
-    /// Events of these tenants were not taken by their targets. True if that speaks against the destination: events without a tenant are
-    /// among them, or one whose targets were not in trouble already, or all events are of one tenant.
-    pub(crate) fn trouble<'a>(&mut self, tenants: impl IntoIterator<Item = Option<&'a str>>) -> bool {
+    /// Events of these tenants were not taken by targets of which nothing was known before. True if that speaks against the destination:
+    /// events without a tenant are among them, or a tenant that was not in trouble already, or every tenant of the last hour is.
+    pub(crate) fn trouble<'a>(&mut self, tenants: impl Iterator<Item = Option<&'a str>>, now: Instant) -> bool {
         let mut is_new = false;
         for tenant in tenants {
-            self.see(tenant);
             is_new |= match tenant {
                 Some(tenant) if self.in_trouble.contains(tenant) => false,
                 Some(tenant) if self.in_trouble.len() < MAX_TENANTS => self.in_trouble.insert(tenant.into()),
                 _ => true,
             };
         }
-        is_new || self.seen != Seen::Several
+        let mut recent = self.seen.iter().filter(|(_, seen)| now < **seen + SEEN_FOR);
+        is_new || recent.all(|(tenant, _)| tenant.as_deref().is_some_and(|tenant| self.in_trouble.contains(tenant)))
     }
 
     /// A message was taken.
@@ -56,29 +62,39 @@ impl Tenants {
 mod tests {
     use super::*;
 
-    #[test]
-    fn trouble_of_one_tenant_speaks_against_the_destination_once_if_there_are_others() {
-        let mut tenants = Tenants::default();
-        assert_eq!([(); 3].map(|()| tenants.trouble([Some("a")])), [true; 3], "there is no other");
-        tenants.see(Some("b"));
-        assert_eq!([(); 2].map(|()| tenants.trouble([Some("a"), Some("a")])), [false; 2]);
-        assert_eq!([(); 2].map(|()| tenants.trouble([Some("a"), Some("b")])), [true, false]);
-        tenants.recovered();
-        assert_eq!([(); 2].map(|()| tenants.trouble([Some("a")])), [true, false]);
+    fn trouble(tenants: &mut Tenants, now: Instant, of: &[Option<&str>]) -> bool {
+        tenants.see(of.iter().copied(), now);
+        tenants.trouble(of.iter().copied(), now)
     }
 
     #[test]
-    fn trouble_of_events_without_a_tenant_always_does() {
-        let mut tenants = Tenants::default();
-        tenants.see(Some("a"));
-        assert_eq!([(); 2].map(|()| tenants.trouble([None])), [true; 2]);
+    fn trouble_of_one_tenant_speaks_against_the_destination_once_while_there_are_others() {
+        let (now, mut tenants) = (Instant::now(), Tenants::default());
+        assert_eq!([(); 3].map(|()| trouble(&mut tenants, now, &[Some("a")])), [true; 3], "there is no other");
+        tenants.see([Some("b")].into_iter(), now);
+        assert_eq!([(); 2].map(|()| trouble(&mut tenants, now, &[Some("a"), Some("a")])), [false; 2]);
+        tenants.recovered();
+        assert_eq!([(); 2].map(|()| trouble(&mut tenants, now, &[Some("a")])), [true, false]);
+        let later = now + SEEN_FOR;
+        assert!(trouble(&mut tenants, later, &[Some("a")]), "the other is gone");
+    }
+
+    #[test]
+    fn trouble_of_all_tenants_always_speaks_against_the_destination() {
+        let (now, mut tenants) = (Instant::now(), Tenants::default());
+        assert_eq!([(); 3].map(|()| trouble(&mut tenants, now, &[Some("a"), Some("b")])), [true; 3]);
+        tenants.see([None].into_iter(), now);
+        assert!(!trouble(&mut tenants, now, &[Some("a")]), "events without a tenant pass");
+        assert_eq!([(); 2].map(|()| trouble(&mut tenants, now, &[None])), [true; 2]);
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let mut tenants = Tenants::default();
+        let (now, mut tenants) = (Instant::now(), Tenants::default());
         let names: Vec<String> = (0..2 * MAX_TENANTS).map(|number| number.to_string()).collect();
-        assert!(names.iter().all(|name| tenants.trouble([Some(name.as_str())])));
-        assert_eq!(tenants.in_trouble.len(), MAX_TENANTS);
+        assert!(names.iter().all(|name| trouble(&mut tenants, now, &[Some(name.as_str())])));
+        assert_eq!((tenants.in_trouble.len(), tenants.seen.len()), (MAX_TENANTS, MAX_TENANTS));
+        tenants.see([Some("new")].into_iter(), now + SEEN_FOR);
+        assert!(tenants.seen.is_empty(), "all are gone, and the next one has a place");
     }
 }

@@ -306,6 +306,30 @@ async fn many_targets_of_one_tenant_that_fail_do_not_pause_the_route_of_the_othe
     outbox.shutdown().await;
 }
 
+/// As when the network is away: few tenants must not keep the route from being paused.
+#[tokio::test]
+async fn new_targets_of_all_tenants_that_fail_pause_the_route() {
+    let publisher = MemoryPublisher::new();
+    publisher.answer(Answer::Fail(PublishError::unavailable("silent").limited_to(FailureScope::Target)));
+    let pause = Duration::from_secs(1000);
+    let route = Route::to(Arc::new(publisher.clone()), "{aggregate_id}").named("hooks");
+    let route = route.breaker(Breaker { failures: 5, pause, max_pause: pause });
+    let forwarder = Routes::new().route(route).build().expect("valid");
+    let store = MemoryStore::new();
+    write(&store, (0..100).map(|n| event(if n % 2 == 0 { "one" } else { "other" }, &format!("t-{n}"))).collect()).await;
+    let outbox = Outbox::single_node(store.clone()).workers(1).type_pause(forwarder.type_pause());
+    let outbox =
+        outbox.handler(on_batch(Events::Others, 1, forwarder.clone()).for_any_name()).start().await.expect("starts");
+    let paused = async {
+        while status(&forwarder).state == RouteState::Delivering {
+            sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(LONG, paused).await.expect("the route is paused");
+    assert_eq!(publisher.calls().len(), 5);
+    outbox.shutdown().await;
+}
+
 #[tokio::test]
 async fn routes_are_replaced_while_events_are_passed_on() {
     let (one, other) = (MemoryPublisher::new(), MemoryPublisher::new());

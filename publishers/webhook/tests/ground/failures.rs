@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::support::{Endpoint, Raw, message, of_tenant, options, publisher, raw};
 use pillarbox_core::publisher::PublishErrorKind::{Misconfigured, Temporary, Unavailable};
-use pillarbox_core::publisher::{FailureScope, Message, Publisher as _, Receipt};
+use pillarbox_core::publisher::{FailureScope, Message, PublishError, Publisher as _, Receipt};
 use pillarbox_testkit::publishers::{Link as _, Load, Proxy, load_through};
 use pillarbox_webhook::{WebhookOptions, WebhookPublisher};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -79,35 +79,68 @@ async fn ending(is_ending: impl Fn(usize) -> bool + Clone + Send + Sync + 'stati
     .await
 }
 
+/// Nothing tells at first whether the message is the reason or its endpoint.
 #[tokio::test]
-async fn a_message_over_which_each_connection_ends_is_to_blame_if_others_are_answered() {
-    let Raw { address, .. } = &ending(|number| number == 0 || number == 7).await;
+async fn a_message_over_which_connections_end_counts_its_attempt_once_others_were_taken_in_between() {
+    let Raw { address, .. } = &ending(|number| number == 7).await;
     let (publisher, target) = (publisher(), format!("http://{address}/x"));
-    let receipts = publisher.publish(many(&target, 20)).await;
-    for (number, receipt) in receipts.iter().enumerate() {
-        match receipt {
-            Ok(_) => assert!(![0, 7].contains(&number)),
-            Err(error) => {
-                assert_eq!((error.kind(), error.scope()), (Temporary, FailureScope::Target), "{number}: {error}");
-                assert!(error.to_string().contains("answers other messages"), "{error}");
+    for kind in [Unavailable, Temporary, Temporary] {
+        let receipts = publisher.publish(many(&target, 20)).await;
+        for (number, receipt) in receipts.iter().enumerate() {
+            match receipt {
+                Ok(_) => assert_ne!(number, 7),
+                Err(error) => {
+                    assert_eq!((error.kind(), error.scope()), (kind, FailureScope::Target), "{number}: {error}");
+                    assert_eq!(error.to_string().contains("taken other messages"), kind == Temporary, "{error}");
+                }
             }
         }
+        assert_eq!(receipts.iter().filter(|receipt| receipt.is_err()).count(), 1);
     }
-    assert_eq!(receipts.iter().filter(|receipt| receipt.is_err()).count(), 2);
 }
 
-/// Alone, nothing tells whether a message is to blame or its endpoint, until that has answered another one.
 #[tokio::test]
-async fn a_message_that_is_sent_alone_is_to_blame_if_others_are_answered_before_it_is_sent_again() {
+async fn a_message_that_is_sent_alone_counts_an_attempt_only_if_another_was_taken_since_the_last_one() {
     let Raw { address, .. } = &ending(|number| number == 0).await;
     let (publisher, target) = (publisher(), format!("http://{address}/x"));
-    let kind = async |number: usize| {
-        let receipts = publisher.publish(vec![message(&*target, number)]).await;
-        receipts[0].as_ref().err().map(pillarbox_core::publisher::PublishError::kind)
+    let kinds = async |numbers: &[usize]| {
+        let messages = numbers.iter().map(|number| message(&*target, *number)).collect();
+        let receipts = publisher.publish(messages).await;
+        receipts.iter().map(|receipt| receipt.as_ref().err().map(PublishError::kind)).collect::<Vec<_>>()
     };
-    assert_eq!([kind(0).await, kind(0).await], [Some(Unavailable); 2]);
-    assert_eq!([kind(1).await, kind(0).await], [None, Some(Temporary)]);
-    assert_eq!(kind(0).await, Some(Unavailable), "each attempt needs an answer of its own");
+    assert_eq!([kinds(&[0]).await, kinds(&[0]).await], [[Some(Unavailable)], [Some(Unavailable)]]);
+    assert_eq!([kinds(&[1]).await, kinds(&[0]).await], [[None], [Some(Temporary)]]);
+    assert_eq!(kinds(&[0]).await, [Some(Unavailable)]);
+    assert_eq!(kinds(&[0, 1]).await, [Some(Temporary), None]);
+    assert_eq!(kinds(&[0]).await, [Some(Unavailable)], "what was taken beside it has counted already");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_begins_to_end_every_connection_counts_no_attempt() {
+    let taken = Arc::new(AtomicUsize::new(0));
+    let Raw { address, count, .. } = &ending(move |_| taken.fetch_add(1, Ordering::SeqCst) >= 10).await;
+    let publisher = publisher();
+    // Each to a path of its own, as where events choose them.
+    let messages = |from: usize| (from..from + 40).map(|n| message(format!("http://{address}/{n}"), n)).collect();
+    for from in [0, 40] {
+        for receipt in publisher.publish(messages(from)).await {
+            assert!(receipt.is_ok_and(|_| from == 0) || count.load(Ordering::SeqCst) > 0);
+        }
+    }
+    let kinds = publisher.publish(messages(0)).await.into_iter().map(|receipt| receipt.expect_err("ended").kind());
+    assert_eq!(kinds.collect::<Vec<_>>(), [Unavailable; 40]);
+    assert!(count.load(Ordering::SeqCst) <= 3 * (40 + 3), "{count:?}");
+}
+
+#[tokio::test]
+async fn what_a_target_has_taken_says_nothing_about_another_that_differs_in_its_query() {
+    let Raw { address, .. } = &ending(|number| number == 0).await;
+    let (publisher, target) = (publisher(), |to: &str| format!("http://{address}/x?to={to}"));
+    for _ in 0..3 {
+        let receipts = publisher.publish(vec![message(target("ill"), 0), message(target("well"), 1)]).await;
+        assert_eq!(receipts[0].as_ref().map_err(PublishError::kind), Err(Unavailable));
+        assert_eq!(receipts[1], Ok(None));
+    }
 }
 
 #[tokio::test]
@@ -117,7 +150,7 @@ async fn a_message_whose_connection_ends_by_chance_is_sent_again_at_once() {
         &ending(move |number| number == 7 && seen.fetch_add(1, Ordering::SeqCst) < 2).await;
     let receipts = publisher().publish(many(&format!("http://{address}/x"), 20)).await;
     assert!(receipts.iter().all(Result::is_ok), "{receipts:?}");
-    assert!(count.load(Ordering::SeqCst) <= 16 + 3, "{count:?}");
+    assert!(count.load(Ordering::SeqCst) <= 20 + 2, "{count:?}");
 }
 
 #[tokio::test]
@@ -213,39 +246,44 @@ async fn mute() -> Raw {
     .await
 }
 
-/// A message to each of so many servers, of which none answers.
+/// A message to each of so many servers, of which none answers. Only Linux has all addresses of the network 127.0.0.0.
+#[cfg(target_os = "linux")]
 fn to_each_server(silent: &Raw, count: u8) -> impl Iterator<Item = Message> {
     let port = silent.address.port();
     (1..=count).map(move |n| message(format!("http://127.1.0.{n}:{port}/x"), n.into()))
 }
 
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_tenant_with_many_silent_servers_leaves_room_for_the_others() {
     let (silent, well) = (mute().await, Endpoint::start().await);
     let mut options = options();
-    (options.timeout, options.concurrency) = (Duration::from_millis(800), 4);
+    (options.timeout, options.concurrency) = (Duration::from_secs(3), 4);
     let publisher = WebhookPublisher::new(options).expect("options");
     let mut messages: Vec<_> = to_each_server(&silent, 100).map(|message| of_tenant("hostile", message)).collect();
     messages.extend(many(&well.url("/ok"), 20).into_iter().map(|message| of_tenant("well", message)));
     let receipts = publisher.publish(messages).await;
     assert!(receipts[..100].iter().all(Result::is_err));
     assert_eq!(receipts[100..], [const { Ok(None) }; 20]);
-    assert_eq!((silent.count.load(Ordering::SeqCst), well.requests().len()), (2, 20));
+    // Two at once, for three seconds, after each of which they make room.
+    assert!(silent.count.load(Ordering::SeqCst) <= 6);
 }
 
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_server_that_has_answered_goes_before_those_of_which_nothing_is_known() {
     let (silent, well) = (mute().await, Endpoint::start().await);
     let mut options = options();
-    (options.timeout, options.concurrency) = (Duration::from_millis(800), 4);
+    (options.timeout, options.concurrency) = (Duration::from_secs(3), 4);
     let publisher = WebhookPublisher::new(options).expect("options");
     assert_eq!(publisher.publish(many(&well.url("/ok"), 1)).await, [Ok(None)]);
     let messages = to_each_server(&silent, 100).chain(many(&well.url("/ok"), 20)).collect();
     let receipts = publisher.publish(messages).await;
     assert_eq!(receipts[100..], [const { Ok(None) }; 20]);
-    assert_eq!((silent.count.load(Ordering::SeqCst), well.requests().len()), (4, 21));
+    assert!(silent.count.load(Ordering::SeqCst) <= 12);
 }
 
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn servers_without_an_answer_for_a_second_make_room_for_the_others() {
     let (silent, well) = (mute().await, Endpoint::start().await);
