@@ -329,7 +329,7 @@ impl Store for SqliteStore {
         self.check_file(operation::JOIN)?;
         let join = async |session: &mut Session<'_>| {
             self.check_log_files()?;
-            ownership::join(session, node, mode, lease).await.map_err(Failure::from)
+            ownership::join(session, node, mode, lease).await
         };
         self.write(operation::JOIN, join).await
     }

@@ -71,7 +71,6 @@ impl Envelope {
     /// assert_eq!(redacted.id(), event.id());
     /// # Ok::<(), pillarbox_core::event::InvalidEvent>(())
     /// ```
-    #[must_use]
     pub fn into_builder(self) -> EnvelopeBuilder {
         self.into()
     }
