@@ -163,7 +163,11 @@ impl Status {
         let list = format!("given up; `{}` shows why", target.command(&["dead", "list"]));
         let see_blocked = format!("see `{}`", target.command(&["keys", "blocked"]));
         let mut lines = vec![
-            ("due", grouped(due), "waiting for a node, or in the memory of one"),
+            (
+                "due",
+                grouped(due),
+                "waiting for a node, in the memory of one, or left by a paused route (the relay's /status says why)",
+            ),
             ("oldest due", oldest, "how long it has been waiting"),
             (
                 "delayed",

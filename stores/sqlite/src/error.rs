@@ -52,6 +52,13 @@ impl Failure {
     }
 }
 
+/// True if the database is damaged.
+pub(crate) fn is_corrupt(error: &StoreError) -> bool {
+    let driver = std::error::Error::source(error).and_then(|source| source.downcast_ref::<sqlx::Error>());
+    let code = driver.and_then(sqlx::Error::as_database_error).and_then(|error| error.code()?.parse::<i32>().ok());
+    code.is_some_and(|code| matches!(code & 0xff, code::CORRUPT | code::NOTADB))
+}
+
 fn explain(error: &sqlx::Error) -> (StoreErrorKind, String) {
     use StoreErrorKind::{Contention, Denied, Schema, Unavailable, Unexpected};
     match error {

@@ -313,7 +313,9 @@ impl Store for SqliteStore {
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {
-        self.connect().await?;
+        if self.inner.opened.get().is_none() {
+            self.connect().await?;
+        }
         self.write(operation::MIGRATE, migrate::migrate).await
     }
 

@@ -45,7 +45,7 @@ async fn change(chosen: &ChosenPending, action: OperatorAction) -> Result<ExitCo
     };
     let change = async |store: &dyn Store| {
         let changed = change(store).await?;
-        if action == OperatorAction::RetryNow && changed.rows() > 0 && !Pauses::of(store).list().await?.is_empty() {
+        if action == OperatorAction::RetryNow && !Pauses::of(store).list().await?.is_empty() {
             report::note(
                 "note: types or handlers are paused, and what they hold waits for them: see `pillarbox pauses`",
             );

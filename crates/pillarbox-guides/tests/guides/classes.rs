@@ -38,6 +38,7 @@ const NAMED: &[(&str, &str, Class)] = &[
     ("docs/sql-contract.md", "sql mysql", Class::Elsewhere("stores/mysql/tests/store/guides.rs")),
     ("docs/inbox.md", "sql mysql", Class::Elsewhere("stores/mysql/tests/store/guides.rs")),
     ("docs/sql-contract.md", "sql sqlite", Class::Elsewhere("crates/pillarbox/tests/facade/sql_contract.rs")),
+    ("docs/sql-contract.md", "properties", Class::Shown(OTHER_FILES)),
     ("docs/sql-contract.md", "python sqlite3", Class::Elsewhere("crates/pillarbox/tests/facade/sql_contract.rs")),
     ("docs/migrating-from-namastack.md", "sql", Class::Elsewhere("stores/postgres/tests/store/predecessors.rs")),
     ("docs/migrating-from-namastack.md", "yaml", Class::Shown(OTHER_FILES)),

@@ -148,3 +148,55 @@ async fn an_examination_waits_for_no_writer_and_keeps_none_waiting() {
     view.close().await;
     assert_eq!(store.backlog().await.expect("the store is as it was").due, 1);
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_with_two_names_is_found() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    let other = scratch.path().join("other.db");
+    std::fs::hard_link(scratch.file(), &other).expect("links");
+    let results = examine(&store, |_| {}).await;
+    assert!(found(&results, "sqlite-two-names").0.contains("has 2 names"));
+    std::fs::remove_file(&other).expect("removes");
+    assert_eq!(judgement(&examine(&store, |_| {}).await, "sqlite-two-names"), &Judgement::Healthy);
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_found() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    write(&store, 2000).await;
+    store.close().await;
+    drop(store);
+    // The schema is at the beginning.
+    let mut bytes = std::fs::read(scratch.file()).expect("reads");
+    let half = bytes.len() / 2;
+    bytes[half..].fill(0xff);
+    std::fs::write(scratch.file(), bytes).expect("writes");
+    let store = SqliteStore::open(&scratch.file()).await.expect("opens");
+    let results = examine(&store, |_| {}).await;
+    assert!(found(&results, "sqlite-corrupt").0.contains("malformed"));
+}
+
+#[tokio::test]
+async fn a_table_without_numbers_for_its_rows_is_found_and_its_remedy_works() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    write(&store, 1).await;
+    let insert =
+        "INSERT INTO outbox_event (seq, event_id, event_type, payload) VALUES (9223372036854775807, 'last', 't', '{}')";
+    run(&store, insert).await;
+    let results = examine(&store, |_| {}).await;
+    let (evidence, command) = found(&results, "sqlite-numbers-used-up");
+    assert!(evidence.contains("9223372036854775807"), "{evidence}");
+    let error = store
+        .writer()
+        .execute("INSERT INTO outbox_event (event_id, event_type, payload) VALUES ('n', 't', '{}')")
+        .await;
+    assert!(error.expect_err("there is none left").to_string().contains("full"));
+    run(&store, "DELETE FROM outbox_event WHERE event_id = 'last'").await;
+    run(&store, command).await;
+    assert_eq!(judgement(&examine(&store, |_| {}).await, "sqlite-numbers-used-up"), &Judgement::Healthy);
+    write(&store, 1).await;
+}
