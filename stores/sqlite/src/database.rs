@@ -65,6 +65,10 @@ pub(crate) fn readers(file: &Path, options: &SqliteOptions, number: u32) -> Sqli
     let connect = connect.pragma("query_only", "ON");
     SqlitePoolOptions::new()
         .max_connections(number)
+        // The task that would close idle connections counts them while others take them, and with sqlx 0.9.0 it may see fewer than none: it
+        // then takes a thread of the runtime for ever.
+        .idle_timeout(None)
+        .max_lifetime(None)
         .test_before_acquire(false)
         .acquire_timeout(options.busy_timeout)
         .connect_lazy_with(connect)
@@ -93,4 +97,18 @@ pub(crate) async fn look(file: &Path, options: &SqliteOptions, table: &str) -> s
 fn connect_options(file: &Path, options: &SqliteOptions) -> SqliteConnectOptions {
     // An engine's statements in the service's debug log would drown its own.
     options.connect.clone().filename(file).row_buffer_size(ROWS_AHEAD).disable_statement_logging()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn no_task_of_a_pool_looks_for_idle_connections() {
+        let (file, options) = (Path::new("shop.db"), SqliteOptions::new("shop.db"));
+        let pools = [writer(file, &options, Arc::new(LogFiles::of(file))), readers(file, &options, READERS)];
+        for pool in pools {
+            assert_eq!((pool.options().get_idle_timeout(), pool.options().get_max_lifetime()), (None, None));
+        }
+    }
 }
