@@ -15,14 +15,14 @@ use pillarbox_core::store::{
 };
 use pillarbox_core::write::{Action, Bind, Command, Dialect, Lookup, NewRow, Question, Statement};
 use pillarbox_sqlx::begin_immediate;
-use sqlx::{SqliteConnection, SqlitePool, query_scalar};
+use sqlx::{Executor as _, SqliteConnection, SqlitePool, query_scalar};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::complete::{self, Completions};
 use crate::database_file::{self, FileId};
 use crate::error::Failure;
 use crate::insert::Inserts;
-use crate::log_files::LogFiles;
+use crate::log_files::{Fate, LogFiles};
 use crate::sql::Sql;
 use crate::{
     SqliteOptions, claim, clock, database, fetch, identity, migrate, order, ownership, reclaim, settle, share, upkeep,
@@ -184,17 +184,36 @@ impl SqliteStore {
         Err(self.failed(operation)(Failure::Refused(StoreErrorKind::Unavailable, problem.to_owned())))
     }
 
-    /// Fails if the write-ahead log was removed or replaced since the write connection was opened, which is held.
-    fn check_log_files(&self) -> Result<(), Failure> {
-        let Some(path) = self.inner.log_files.replaced() else { return Ok(()) };
-        self.stay_open();
+    /// Fails if the write-ahead log was removed or replaced since the write connection was opened.
+    async fn check_log_files(&self, operation: &'static str) -> Result<(), StoreError> {
+        let mut connection = self.inner.writer.acquire().await.map_err(self.failed(operation))?;
+        let Some(path) = self.save_log(Some(&mut connection)).await else { return Ok(()) };
         let problem = format!(
-            "{} was removed or replaced while it was open: what this process has written since then is in the removed one, and no other \
-             program sees it; end this process (its connections stay open until then, so that no old log is written over the file), and \
-             start it again",
+            "{} was removed or replaced while it was open: other programs do not see what this one has committed since the last \
+             checkpoint, nor does this one see theirs; end this process and start it again",
             path.display()
         );
-        Err(Failure::Refused(StoreErrorKind::Unexpected, problem))
+        Err(self.failed(operation)(Failure::Refused(StoreErrorKind::Unexpected, problem)))
+    }
+
+    /// Saves what can be saved if the write-ahead log was removed or replaced, and returns which file was.
+    async fn save_log(&self, writer: Option<&mut SqliteConnection>) -> Option<PathBuf> {
+        let (path, pragma) = match self.inner.log_files.fate() {
+            Fate::Kept => return None,
+            // No other program has written since, so all that is in the removed log belongs into it.
+            Fate::Removed(path) => (path, "PRAGMA wal_checkpoint(TRUNCATE)"),
+            // What is in the old log must not be written over what others have written since, neither by a checkpoint nor by the last
+            // connection to close.
+            Fate::Replaced(path) => {
+                self.stay_open();
+                (path, "PRAGMA wal_autocheckpoint = 0")
+            }
+        };
+        if let Some(writer) = writer {
+            // The caller fails in any case.
+            let _ = writer.execute(pragma).await;
+        }
+        Some(path)
     }
 
     /// Keeps the connections open until the process ends.
@@ -329,11 +348,8 @@ impl Store for SqliteStore {
 
     async fn join(&self, node: &NodeId, mode: NodeMode, lease: Duration) -> Result<(), StoreError> {
         self.check_file(operation::JOIN)?;
-        let join = async |session: &mut Session<'_>| {
-            self.check_log_files()?;
-            ownership::join(session, node, mode, lease).await
-        };
-        self.write(operation::JOIN, join).await
+        self.check_log_files(operation::JOIN).await?;
+        self.write(operation::JOIN, async |session| ownership::join(session, node, mode, lease).await).await
     }
 
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
@@ -354,11 +370,8 @@ impl Store for SqliteStore {
         figures: Option<&NodeFigures>,
     ) -> Result<Renewal, StoreError> {
         self.check_file(operation::RENEW)?;
-        let renew = async |session: &mut Session<'_>| {
-            self.check_log_files()?;
-            ownership::renew(session, node, lease, last, figures).await.map_err(Failure::from)
-        };
-        self.write(operation::RENEW, renew).await
+        self.check_log_files(operation::RENEW).await?;
+        self.write(operation::RENEW, async |session| ownership::renew(session, node, lease, last, figures).await).await
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {
@@ -427,6 +440,9 @@ impl Store for SqliteStore {
     }
 
     async fn close(&self) {
+        let mut writer = self.inner.writer.try_acquire();
+        self.save_log(writer.as_deref_mut()).await;
+        drop(writer);
         if self.inner.stays_open.get().is_some() {
             return;
         }

@@ -1,6 +1,7 @@
 //! A backup is restored into the file under running nodes.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -114,6 +115,7 @@ async fn a_log_that_is_removed_while_it_is_open_is_noticed_and_not_written_over_
     let write = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
                  for n in range(300): db.execute('insert into orders values (?)', (n,))";
     python(write, &scratch.file());
+    // The other program has taken its own log away when it ended.
     let error = renew().await.expect_err("the log is gone");
     assert!(error.to_string().contains("-wal was removed or replaced") && !error.is_temporary(), "{error}");
     let error = store.join(&node, NodeMode::SingleNode, lease).await.expect_err("the log is gone");
@@ -124,6 +126,72 @@ async fn a_log_that_is_removed_while_it_is_open_is_noticed_and_not_written_over_
     let read = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1])\n\
                 print(db.execute('select count(*) from orders').fetchone(), db.execute('pragma integrity_check').fetchone())";
     assert_eq!(python(read, &scratch.file()), "(300,) ('ok',)\n", "what others have written is there");
+}
+
+/// Where no other program has opened the file since, nothing is lost.
+#[cfg(unix)]
+#[tokio::test]
+async fn what_is_in_a_log_that_was_removed_gets_into_the_file_if_nobody_else_has_opened_it() {
+    for is_renewed in [true, false] {
+        let scratch = Scratch::new();
+        let store = scratch.store().await;
+        let node = owner(&store).await;
+        sqlx::query("CREATE TABLE orders (id INTEGER)").execute(store.writer()).await.expect("creates");
+        for id in 0..300 {
+            sqlx::query("INSERT INTO orders VALUES (?)").bind(id).execute(store.writer()).await.expect("inserts");
+        }
+        for suffix in ["-wal", "-shm"] {
+            std::fs::remove_file(format!("{}{suffix}", scratch.file())).expect("removes");
+        }
+        if is_renewed {
+            let error = store.renew(&node, Duration::from_secs(60), None, None).await.expect_err("the log is gone");
+            assert!(error.to_string().contains("-wal was removed or replaced"), "{error}");
+        } else {
+            store.close().await;
+        }
+        // As another program finds it, whatever this one does.
+        let read = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('select count(*) from orders').fetchone())";
+        assert_eq!(python(read, &scratch.file()), "(300,)\n", "{is_renewed}");
+    }
+}
+
+/// The service goes on writing for a while, and SQLite makes a checkpoint by itself after a thousand pages.
+#[cfg(unix)]
+#[tokio::test]
+async fn an_old_log_is_not_written_over_the_file_by_a_checkpoint_nor_at_a_stop() {
+    for is_renewed in [true, false] {
+        let scratch = Scratch::new();
+        let store = scratch.store().await;
+        let node = owner(&store).await;
+        sqlx::query("CREATE TABLE orders (id INTEGER)").execute(store.writer()).await.expect("creates");
+        sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(store.writer()).await.expect("checkpoints");
+        for suffix in ["-wal", "-shm"] {
+            std::fs::remove_file(format!("{}{suffix}", scratch.file())).expect("removes");
+        }
+        // It stays open beside this one.
+        let write = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+                     for n in range(300): db.execute('insert into orders values (?)', (n,))\n\
+                     print('written', flush=True); sys.stdin.read()";
+        let mut other = Command::new("python3");
+        let other = other.args(["-c", write, &scratch.file()]);
+        let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
+        let mut line = String::new();
+        BufReader::new(other.stdout.take().expect("piped")).read_line(&mut line).expect("reads");
+        if is_renewed {
+            store.renew(&node, Duration::from_secs(60), None, None).await.expect_err("another log is there");
+            for _ in 0..3 {
+                let many = "INSERT INTO orders SELECT value FROM (WITH RECURSIVE n(value) AS (SELECT 1000 UNION ALL SELECT value + 1 FROM n LIMIT 300000) SELECT value FROM n)";
+                sqlx::query(many).execute(store.writer()).await.expect("inserts");
+            }
+        }
+        store.close().await;
+        drop(store);
+        drop(other.stdin.take());
+        assert!(other.wait().expect("ends").success());
+        let read = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1])\n\
+                    print(db.execute('select count(*) from orders').fetchone(), db.execute('pragma integrity_check').fetchone())";
+        assert_eq!(python(read, &scratch.file()), "(300,) ('ok',)\n", "{is_renewed}");
+    }
 }
 
 async fn leases(store: &SqliteStore) -> Vec<i64> {
