@@ -24,7 +24,8 @@ pub(crate) enum Fate {
     Kept,
     /// One is gone, and no other program has written anything since.
     Removed(PathBuf),
-    /// Another program has begun a new one, or may have.
+    /// Another program has begun a new one; or the database file was written since the last look, by this program's own checkpoint or by
+    /// another program.
     Replaced(PathBuf),
 }
 
@@ -61,6 +62,11 @@ impl LogFiles {
         } else {
             Fate::Replaced(path.clone())
         }
+    }
+
+    /// This program has written the removed log into the database file.
+    pub(crate) fn note_saved(&self) {
+        *self.written() = self.last_write();
     }
 
     fn last_write(&self) -> Option<SystemTime> {

@@ -198,22 +198,30 @@ impl SqliteStore {
 
     /// Saves what can be saved if the write-ahead log was removed or replaced, and returns which file was.
     async fn save_log(&self, writer: Option<&mut SqliteConnection>) -> Option<PathBuf> {
-        let (path, pragma) = match self.inner.log_files.fate() {
+        let fate = self.inner.log_files.fate();
+        let pragma = match &fate {
             Fate::Kept => return None,
-            // No other program has written since, so all that is in the removed log belongs into it.
-            Fate::Removed(path) => (path, "PRAGMA wal_checkpoint(TRUNCATE)"),
+            // Nobody else has written since, so all that is in the removed log belongs into the file.
+            Fate::Removed(_) => "PRAGMA wal_checkpoint(TRUNCATE)",
             // What is in the old log must not be written over what others have written since, neither by a checkpoint nor by the last
             // connection to close.
-            Fate::Replaced(path) => {
+            Fate::Replaced(_) => {
                 self.stay_open();
-                (path, "PRAGMA wal_autocheckpoint = 0")
+                "PRAGMA wal_autocheckpoint = 0"
             }
         };
         if let Some(writer) = writer {
             // The caller fails in any case.
             let _ = writer.execute(pragma).await;
         }
-        Some(path)
+        match fate {
+            Fate::Removed(path) => {
+                self.inner.log_files.note_saved();
+                Some(path)
+            }
+            Fate::Replaced(path) => Some(path),
+            Fate::Kept => None,
+        }
     }
 
     /// Keeps the connections open until the process ends.
