@@ -70,21 +70,23 @@ fn remove_one<K: Clone + Eq + std::hash::Hash, V>(map: &mut HashMap<K, V>, may_g
 
 impl WebhookPublisher {
     /// Sends a message again whose connection has ended so, each time on a new connection, until one ends otherwise; `None` if one is not
-    /// answered in time.
+    /// answered in time. True if each connection has ended so.
     pub(crate) async fn send_again(
         &self,
         deadline: Instant,
         mut last: Result<Response, Error>,
         request: impl Fn() -> Result<Request, PublishError>,
-    ) -> Option<Result<Response, Error>> {
+    ) -> Option<(Result<Response, Error>, bool)> {
         for pause in PAUSES {
-            let (Ok(()), Ok(request)) = (timeout_at(deadline, sleep(pause)).await, request()) else { break };
+            let (Ok(()), Ok(request)) = (timeout_at(deadline, sleep(pause)).await, request()) else {
+                return Some((last, false));
+            };
             last = timeout_at(deadline, self.on_new_connections.execute(request)).await.ok()?;
             if !is_cut_off(&last) {
-                break;
+                return Some((last, false));
             }
         }
-        Some(last)
+        Some((last, true))
     }
 }
 

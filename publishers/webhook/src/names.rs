@@ -13,7 +13,7 @@ use crate::address::is_public;
 /// The lookups of a publisher that are under way at most. Each takes a thread, which cannot be interrupted.
 const MAX_LOOKUPS: usize = 64;
 
-/// Those of one zone: where its servers do not answer, it leaves threads to the others.
+/// The lookups of one zone that are under way at most: where its servers do not answer, it leaves threads to the others.
 const MAX_LOOKUPS_OF_ZONE: usize = 8;
 
 /// The zones that are remembered while they have no lookup.

@@ -207,8 +207,8 @@ impl WebhookPublisher {
             return Some(first);
         }
         *sent_again += 1;
-        let last = self.send_again(call.deadline, first, || self.message_request(post)).await?;
-        if is_cut_off(&last) {
+        let (last, each_was_cut_off) = self.send_again(call.deadline, first, || self.message_request(post)).await?;
+        if each_was_cut_off {
             call.cut_off(&post.host, post.index, Arc::clone(&post.message.target), post.message.id.clone());
         }
         Some(last)

@@ -1,4 +1,4 @@
-//! What is known of servers from earlier calls.
+//! The standing of servers by their answers in earlier calls.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

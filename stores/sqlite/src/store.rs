@@ -355,6 +355,9 @@ impl Store for SqliteStore {
     }
 
     async fn join(&self, node: &NodeId, mode: NodeMode, lease: Duration) -> Result<(), StoreError> {
+        if self.inner.opened.get().is_none() {
+            self.connect().await?;
+        }
         self.check_file(operation::JOIN)?;
         self.check_log_files(operation::JOIN).await?;
         self.write(operation::JOIN, async |session| ownership::join(session, node, mode, lease).await).await

@@ -9,13 +9,18 @@ const MAX_TENANTS: usize = 1000;
 /// The time for which a tenant counts among those of a route after its last event.
 const SEEN_FOR: Duration = Duration::from_secs(3600);
 
+/// The time between two searches for tenants that are gone, which each look at all.
+const CLEAR_EVERY: Duration = Duration::from_secs(60);
+
 /// The tenants of a route's events, and those whose targets are in trouble. Where targets fail one after the other, the destination as a
 /// whole may be in trouble; or one tenant has sent to many places that do not answer, and must not have the route paused for the others.
 #[derive(Debug, Default)]
 pub(crate) struct Tenants {
     /// The tenants of events that have passed, and when. `None`: events without one.
     seen: HashMap<Option<Box<str>>, Instant>,
-    /// Those in trouble since a message was taken last.
+    /// The last time at which the full map was cleared of tenants that are gone.
+    cleared: Option<Instant>,
+    /// The tenants in trouble since a message was taken last.
     in_trouble: HashSet<Box<str>>,
 }
 
@@ -31,7 +36,8 @@ impl Tenants {
             let tenant = tenant.map(Into::into);
             if self.seen.len() < MAX_TENANTS || self.seen.contains_key(&tenant) {
                 self.seen.insert(tenant, now);
-            } else {
+            } else if self.cleared.is_none_or(|cleared| now >= cleared + CLEAR_EVERY) {
+                self.cleared = Some(now);
                 self.seen.retain(|_, seen| now < *seen + SEEN_FOR);
             }
         }

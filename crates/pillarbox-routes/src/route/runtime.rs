@@ -48,7 +48,7 @@ pub(crate) struct Sink {
     pub(crate) circuit: Mutex<Circuit>,
     /// The targets and servers in trouble, where the target depends on the event.
     pub(crate) targets: Mutex<Targets>,
-    /// Where the target depends on the event, the tenants whose targets are in trouble.
+    /// The tenants whose targets are in trouble, where the target depends on the event.
     pub(crate) tenants: Mutex<Tenants>,
     /// The delays of events that were not taken while others were.
     pub(crate) backoffs: Mutex<Backoffs>,
