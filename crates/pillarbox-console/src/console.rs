@@ -138,6 +138,7 @@ fn routes() -> Router<App> {
         .route("/s/{source}/events", get(pages::events::page))
         .route("/s/{source}/event/{seq}", get(pages::event::page))
         .route("/s/{source}/dead", get(pages::dead::page))
+        .route("/s/{source}/reasons", get(pages::reasons::page))
         .route("/s/{source}/keys", get(pages::keys::page))
         .route("/s/{source}/pauses", get(pages::pauses::page))
         .route("/s/{source}/nodes", get(pages::nodes::page))

@@ -236,7 +236,8 @@ pub mod maintain {
         PendingState, Purge, Purgeable, Purged, Record, RowState, Upkeep,
     };
     pub use pillarbox_engine::maintain::{
-        Changed, DeadEvents, InvalidMoment, Moment, PauseNote, Pauses, PendingChange, PendingEvents, purge,
+        Changed, DeadEvents, DeadReason, DeadReasons, InvalidMoment, Moment, PauseNote, Pauses, PendingChange,
+        PendingEvents, purge,
     };
 }
 

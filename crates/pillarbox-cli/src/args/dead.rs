@@ -7,6 +7,7 @@ use super::{Actor, AttributeArgs, ShowArgs, Target};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  pillarbox dead summary --store postgres://app@db/shop
   pillarbox dead list --store postgres://app@db/shop --event-type order.placed
   pillarbox dead list --store postgres://app@db/shop --since 2h --error 'timeout'
   pillarbox dead show --store postgres://app@db/shop 01JD2N8Y6T0VQZ5W4B9K3M7XRC
@@ -34,6 +35,23 @@ pub(crate) enum Dead {
         /// Only events after this `seq`: the last one of the page before.
         #[arg(long, value_name = "SEQ")]
         after: Option<i64>,
+        /// Show whole errors instead of their beginnings.
+        #[arg(long)]
+        wide: bool,
+    },
+    /// Count events that were given up by type, handler and error, most first: what an outage left, at a glance.
+    ///
+    /// Words with four digits or more, which are ids or times, do not tell errors apart; where they differ, the error has `…` in their place. An
+    /// event whose handlers have names counts for each that gave it up.
+    Summary {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        matching: Matching,
+        /// The most events to read, oldest first.
+        #[arg(long, value_name = "N", default_value_t = 100_000)]
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+        limit: u32,
         /// Show whole errors instead of their beginnings.
         #[arg(long)]
         wide: bool,

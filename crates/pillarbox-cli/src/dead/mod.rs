@@ -1,6 +1,7 @@
-//! The DEAD events, those that were given up: to list, replay and discard.
+//! The DEAD events, those that were given up: to list, count by reason, replay and discard.
 
 mod list;
+mod summary;
 
 use std::process::ExitCode;
 
@@ -20,6 +21,9 @@ pub(crate) async fn run(dead: Dead) -> Result<ExitCode, Failure> {
     match dead {
         Dead::List { target, matching, limit, after, wide } => {
             list::run(&target, &matching, limit.into(), after, wide).await
+        }
+        Dead::Summary { target, matching, limit, wide } => {
+            summary::run(&target, &matching, usize::try_from(limit).unwrap_or(usize::MAX), wide).await
         }
         Dead::Show(args) => show::run(&args).await,
         Dead::Replay(chosen) => change(&chosen, OperatorAction::Replay).await,

@@ -33,6 +33,42 @@ fn ids(page: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
+async fn summary_counts_events_by_reason_most_first() {
+    let (_folder, store) = outbox().await;
+    execute(
+        &store,
+        "UPDATE outbox_event SET last_error = 'no order ' || (100000 + seq) || ': HTTP 404' WHERE status = 3",
+    )
+    .await;
+    execute(&store, "UPDATE outbox_event SET last_error = NULL, done_at = NULL WHERE event_id = 'bytes'").await;
+    let found = dead(&store, &["summary", "--json"]).json();
+    let reasons = found["reasons"].as_array().unwrap();
+    let of = |reason: &Value| (reason["events"].as_u64(), reason["event_type"].as_str().map(str::to_owned));
+    assert_eq!(of(&reasons[0]), (Some(2), Some("order.placed".to_owned())));
+    assert_eq!(reasons.len(), 3, "{found}");
+    let first = &reasons[0];
+    assert_eq!(
+        keys(first),
+        ["common_text", "error", "event_id", "event_type", "events", "first_dead_at", "handler", "last_dead_at", "seq"]
+    );
+    assert_eq!((&first["error"], &first["common_text"]), (&"no order …: HTTP 404".into(), &": HTTP 404".into()));
+    assert_eq!((&first["event_id"], &first["last_dead_at"]), (&"b".into(), &"1970-01-01T00:00:02Z".into()));
+    assert_eq!((&found["read"], &found["others"], &found["has_more"]), (&4.into(), &0.into(), &false.into()));
+
+    let text = dead(&store, &["summary", "--limit", "2"]).stdout;
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 4, "{text}");
+    assert!(lines[0].contains("EVENTS") && !lines[0].contains("HANDLER") && lines[1].contains("no order …"), "{text}");
+    assert_eq!(lines[3], "2 events, 1 reason; newer events match too: read more with --limit");
+    let one = dead(&store, &["summary", "--event-type", "photo.taken"]).stdout;
+    assert!(one.contains("photo.taken") && one.ends_with("1 event, 1 reason\n"), "{one}");
+    let none = dead(&store, &["summary", "--tenant", "nobody"]).stdout;
+    assert_eq!(none, "No event that was given up matches.\n");
+    let zero = dead(&store, &["summary", "--limit", "0"]);
+    assert!(zero.code == Some(2) && zero.stderr.contains("--limit"), "{zero:?}");
+}
+
+#[tokio::test]
 async fn list_shows_matching_events_page_by_page() {
     let (_folder, store) = outbox().await;
     let list = |args: &[&str]| dead(&store, &[&["list", "--json"], args].concat()).json();

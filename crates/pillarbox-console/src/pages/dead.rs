@@ -62,7 +62,7 @@ fn form(view: &View, filters: &Filters) -> Markup {
     }
 }
 
-fn nothing(view: &View, filters: &Filters) -> Markup {
+pub(crate) fn nothing(view: &View, filters: &Filters) -> Markup {
     if filters.is_empty() {
         return empty(
             "No event was given up",
@@ -79,8 +79,9 @@ fn actions(view: &View, filters: &Filters) -> Markup {
     let of = if filters.is_empty() { "all" } else { "all that match" };
     let confirm = |what: &str| format!("{}?{}", view.href("confirm"), filters.query(&[("do", what)]));
     html! {
-        @if view.may_operate() {
-            div.bar {
+        div.bar {
+            a.button href={ (view.href("reasons")) "?" (filters.query(&[])) } { "Count by reason" }
+            @if view.may_operate() {
                 a.button href=(confirm("replay")) { "Replay " (of) "…" }
                 a.button.danger href=(confirm("discard")) { "Discard " (of) "…" }
                 span.faint { "The number is shown before anything changes." }

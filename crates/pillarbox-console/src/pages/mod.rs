@@ -10,6 +10,7 @@ pub(crate) mod keys;
 pub(crate) mod nodes;
 pub(crate) mod overview;
 pub(crate) mod pauses;
+pub(crate) mod reasons;
 pub(crate) mod routes;
 pub(crate) mod settings;
 

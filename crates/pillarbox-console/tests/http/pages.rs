@@ -19,8 +19,8 @@ use pillarbox_testkit::{Fault, FaultyStore, Operation};
 
 use crate::site::{Site, event, source, write, write_dead};
 
-const PAGES: [&str; 10] =
-    ["overview", "events", "dead", "keys", "pauses", "nodes", "routes", "settings", "doctor", "audit"];
+const PAGES: [&str; 11] =
+    ["overview", "events", "dead", "reasons", "keys", "pauses", "nodes", "routes", "settings", "doctor", "audit"];
 
 /// What no page may hold: the content policy forbids it, so that a browser would leave it out.
 fn assert_nothing_inline(page: &str, html: &str) {
@@ -77,6 +77,28 @@ async fn dead_events_are_shown_filtered_and_paged() {
         "{}",
         wrong.body
     );
+}
+
+#[tokio::test]
+async fn dead_events_are_counted_by_reason_and_each_leads_to_its_events() {
+    let store = MemoryStore::new();
+    write_dead(&store, (0..70).map(|number| event(if number % 10 == 0 { "order.paid" } else { "order.placed" }))).await;
+    let site = Site::open(&store);
+    let page = site.get("/s/shop/reasons").await.body;
+    assert_nothing_inline("reasons", &page);
+    assert_eq!(page.matches("id=\"row-").count(), 2, "{page}");
+    let (placed, paid) = (page.find(">63<").expect("most first"), page.find(">7<").expect("the others"));
+    assert!(placed < paid && page.contains("the card &lt;b&gt;was&lt;/b&gt; declined"), "{page}");
+
+    let link =
+        page[..placed].rsplit_once("href=\"../../").expect("a link").1.trim_end_matches('"').replace("&amp;", "&");
+    let listed = site.get(&format!("/{link}")).await.body;
+    assert!(listed.contains("value=\"order.placed\"") && listed.matches("id=\"row-").count() == 50, "{link}: {listed}");
+
+    let paid = site.get("/s/shop/reasons?type=order.paid").await.body;
+    assert!(paid.contains(">7<") && !paid.contains(">63<"), "{paid}");
+    assert!(site.get("/s/shop/reasons?type=no.such").await.body.contains("No DEAD event matches"));
+    assert_eq!(site.get("/s/shop/reasons?tpye=order.paid").await.status, StatusCode::BAD_REQUEST);
 }
 
 #[tokio::test]

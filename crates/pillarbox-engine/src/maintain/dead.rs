@@ -2,6 +2,7 @@ use pillarbox_core::error::StoreError;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{DeadEvent, DeadFilter, FIRST_PAGE, OperatorAction, Record, Upkeep};
 
+use super::dead_reasons::{DeadReasons, Grouping};
 use crate::queue::Intake;
 
 /// Events listed by one statement.
@@ -71,6 +72,27 @@ impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
     /// The database's.
     pub async fn count(&self, filter: &DeadFilter) -> Result<u64, StoreError> {
         self.store.count_dead(filter).await
+    }
+
+    /// The reasons for which matching events were given up: events of one type, handler and error counted together, of the oldest `limit`
+    /// events at most.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn reasons(&self, filter: &DeadFilter, limit: usize) -> Result<DeadReasons, StoreError> {
+        let (mut grouping, mut above, mut left) = (Grouping::default(), FIRST_PAGE, limit);
+        loop {
+            // One more than may be read tells whether there are more.
+            let page = self.store.dead(filter, above, left.saturating_add(1).min(PAGE_SIZE)).await?;
+            let (is_last, has_more) = (page.len() < PAGE_SIZE, page.len() > left);
+            above = page.last().map_or(above, |last| last.seq);
+            let taken = page.len().min(left);
+            page.into_iter().take(taken).for_each(|event| grouping.add(event));
+            left -= taken;
+            if is_last || has_more {
+                return Ok(grouping.finish(has_more));
+            }
+        }
     }
 
     /// The `seq` of every row that matches now, oldest first: for a change that somebody confirms before it is made. Pass them to
@@ -293,5 +315,21 @@ mod tests {
             assert_eq!((progress.as_slice(), late.len()), ([500, 501].as_slice(), 2));
             assert_eq!(dead.matching(&DeadFilter::new()).await.expect("lists"), late, "{action:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn reasons_are_those_of_the_oldest_events_up_to_the_limit() {
+        let owner = Owner::new().await;
+        for number in 0..=PAGE_SIZE {
+            owner.dead(&number.to_string()).await;
+        }
+        let dead = DeadEvents::of(&owner.0);
+        for (limit, read, has_more) in [(1, 1, true), (500, 500, true), (501, 501, false), (2_000, 501, false)] {
+            let found = dead.reasons(&DeadFilter::new(), limit).await.expect("reads");
+            let counted: Vec<u64> = found.reasons.iter().map(|reason| reason.events).collect();
+            assert_eq!((counted, found.read, found.has_more), (vec![read], read, has_more), "{limit}");
+        }
+        let none = dead.reasons(&DeadFilter::new().event_type("u"), 10).await.expect("reads");
+        assert_eq!(none, DeadReasons::default());
     }
 }

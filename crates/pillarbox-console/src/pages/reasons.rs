@@ -1,0 +1,77 @@
+use axum::extract::Query;
+use axum::response::Response;
+use maud::{Markup, html};
+use pillarbox_engine::maintain::{DeadEvents, DeadReason, DeadReasons};
+use serde::Deserialize;
+
+use super::{answer, dead};
+use crate::layout::{self, Page};
+use crate::parts::{Filters, Unknown, ago, grouped, or_dash, short};
+use crate::problem::Problem;
+use crate::view::View;
+
+/// The most events that are read for the page, oldest first.
+const READ: usize = 5_000;
+
+#[derive(Deserialize)]
+pub(crate) struct From {
+    #[serde(flatten)]
+    filters: Filters,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+/// The events that were given up, counted by type, handler and error.
+pub(crate) async fn page(view: View, Query(From { filters, unknown }): Query<From>) -> Result<Response, Problem> {
+    unknown.refuse()?;
+    let store = view.store()?;
+    let filter = filters.dead(store).await?;
+    let found = answer(DeadEvents::of(store).reasons(&filter, READ)).await?;
+    let live = html! {
+        @if found.reasons.is_empty() { (dead::nothing(&view, &filters)) } @else { (list(&view, &filters, &found)) }
+    };
+    let fixed = html! {
+        p.faint {
+            "Events of one type, handler and error are counted together. Words with four digits or more, which are ids or times, do not tell errors apart. "
+            a href={ (view.href("dead")) "?" (filters.query(&[])) } { "List them one by one" } "."
+        }
+    };
+    Ok(layout::page(&view, Page::Dead, "DEAD events by reason", &fixed, &live))
+}
+
+fn list(view: &View, filters: &Filters, found: &DeadReasons) -> Markup {
+    html! {
+        div.scroll { table.list {
+            caption.sr { "Reasons for which events were given up, most events first" }
+            thead { tr {
+                th.num scope="col" { "Events" } th scope="col" { "Event type" } th scope="col" { "Handler" } th scope="col" { "Error" }
+                th scope="col" { "First" } th scope="col" { "Last" } th scope="col" { "Example" }
+            } }
+            tbody { @for reason in &found.reasons { tr id={ "row-" (reason.seq) } {
+                th.num scope="row" data-label="Events" { a href=(of(view, filters, reason)) { (grouped(reason.events)) span.sr { " events, listed" } } }
+                td data-label="Event type" { (reason.event_type) }
+                td data-label="Handler" { (or_dash(reason.handler.as_deref())) }
+                td.error data-label="Error" { (short(reason.error.as_deref().unwrap_or("–"), 200)) }
+                @for (name, time) in [("First", reason.first), ("Last", reason.last)] {
+                    td data-label=(name) { @match time { Some(at) => (ago(at, view.now)), None => span.faint { "not recorded" } } }
+                }
+                td data-label="Example" { a href=(view.href(&format!("event/{}", reason.seq))) { (reason.seq) } }
+            } } }
+        } }
+        @if found.others > 0 { p.faint { (grouped(found.others)) " more events have other reasons." } }
+        @if found.has_more { p.faint { "Of the oldest " (grouped(found.read)) " events; narrow the filter, or ask " code { "pillarbox dead summary" } "." } }
+    }
+}
+
+/// Where the events of a reason are listed: within the filter, and by what all of them have in common.
+fn of(view: &View, filters: &Filters, reason: &DeadReason) -> String {
+    let mut filters = filters.clone();
+    filters.event_type.clone_from(&reason.event_type);
+    if let Some(handler) = &reason.handler {
+        filters.handler.clone_from(handler);
+    }
+    if let Some(text) = &reason.common_text {
+        filters.error.clone_from(text);
+    }
+    format!("{}?{}", view.href("dead"), filters.query(&[]))
+}
