@@ -104,6 +104,14 @@ pub enum RelayError {
     /// The console as the file has it.
     #[error("[relay.console]: {0}")]
     Console(#[from] ConsoleError),
+    /// A database of a new file that cannot be delivered from, while the source delivers from another one.
+    #[error(
+        "{error}; it goes on with the database that it has: correct the file, or restart the relay to leave that one all the same"
+    )]
+    NewDatabase {
+        /// The problem of the source.
+        error: Box<RelayError>,
+    },
     /// A setting that a reload cannot change.
     #[error("`{setting}` cannot change while the relay runs; restart it, or take the change back")]
     NotByReload {
@@ -135,6 +143,7 @@ impl RelayError {
                 Error::Start(_) => false,
                 _ => true,
             },
+            Self::NewDatabase { error } => error.is_in_the_file(),
             Self::Destination { .. } | Self::NotInTime { .. } | Self::Serve(_) | Self::ServeConsole(_) => false,
         }
     }
@@ -261,7 +270,7 @@ impl Relay {
 }
 
 /// Checks the tables of a source, and whether it could join the nodes that are alive.
-async fn may_join(source: &Source, store: &dyn Store) -> Result<(), StoreError> {
+pub(crate) async fn may_join(source: &Source, store: &dyn Store) -> Result<(), StoreError> {
     store.check().await?;
     let Some(mode) = source.settings.mode.of_nodes() else { return Ok(()) };
     let alive = store.nodes().await?.into_iter().filter(|node| node.lease_left.is_some()).collect();

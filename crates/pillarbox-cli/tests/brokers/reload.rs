@@ -165,6 +165,46 @@ async fn a_source_that_a_reload_restarts_without_its_database_is_shown_as_not_de
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
+/// A mistyped database stops no source that delivers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_does_not_answer_is_refused_and_the_old_one_is_delivered_from() {
+    let files = Files::new().await;
+    let shop = files.source("shop", "");
+    let file = files.write(&shop, "first", "rest");
+    let good = std::fs::read_to_string(&file).unwrap();
+    let mut running = start(&file);
+    let before = all_deliver(files.port, 1).await;
+    let mut lines = lines_of(&mut running);
+    let nobody = format!("postgres://app@127.0.0.1:{}/shop", free_port());
+    let database = format!("\"{}\"", files.shop.database());
+    assert!(good.contains(&database), "{good}");
+    for (text, expected) in [
+        (good.replace("shop.db", "shpo.db"), "shpo.db` does not exist"),
+        (good.replace(&database, &format!("\"{nobody}\"")), "shop"),
+        (good.replace("mode =", "store.table = \"outbox_evnet\"\nmode ="), "outbox_evnet"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        hang_up(&running).await;
+        let line = line_with(&mut lines, "is refused").await;
+        assert!(
+            line.contains(expected) && line.contains("goes on with the database that it has"),
+            "{expected}: {line}"
+        );
+        let status = all_deliver(files.port, 1).await;
+        assert_eq!(node(&status, "shop"), node(&before, "shop"), "{expected}");
+    }
+    files.shop.insert("order", 1, 1).await;
+    files.shop.wait_until("status = 1", 1).await;
+
+    // One that answers takes its place.
+    std::fs::write(&file, good.replace("shop.db", "stock.db")).unwrap();
+    hang_up(&running).await;
+    line_with(&mut lines, "the configuration was reloaded").await;
+    wait_for_page(files.port, "/status", |_, body| body.contains("stock.db") && body.contains("delivering as ")).await;
+    let ended = stop(running).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_cannot_be_used_is_refused_and_the_old_one_stays() {
     let files = Files::new().await;

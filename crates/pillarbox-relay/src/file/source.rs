@@ -42,9 +42,13 @@ impl Source {
     /// True if both say the same, what `store.url_file` and the certificates of the URL hold included. A certificate that cannot be read now, as
     /// while it is written, is that of before.
     pub(crate) fn is_same(&self, before: &Self) -> bool {
+        self.name == before.name && self.has_same_url(before) && self.settings.is_same(&before.settings)
+    }
+
+    /// True if it connects as `before` did: certificates included.
+    pub(crate) fn has_same_url(&self, before: &Self) -> bool {
         let mut certificates = self.certificates.iter().zip(&before.certificates);
-        let has_same_url = self.url == before.url && certificates.all(|(now, before)| now.is_none() || now == before);
-        self.name == before.name && has_same_url && self.settings.is_same(&before.settings)
+        self.url == before.url && certificates.all(|(now, before)| now.is_none() || now == before)
     }
 
     /// True if both lead to the same tables, whoever connects and however.

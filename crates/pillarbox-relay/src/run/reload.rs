@@ -1,12 +1,22 @@
+use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::future::try_join_all;
+use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::publisher::Publisher;
+use pillarbox_core::store::operation;
+use pillarbox_engine::run::StartError;
 use pillarbox_routes::{RouteState, RouteStatus};
+use tokio::time::timeout;
 
 use super::source::{Beginning, Deliverer};
 use super::sources::{Sources, work};
 use crate::file::{FileError, RelayFile, Source};
-use crate::relay::{RelayError, forwarder};
+use crate::relay::{RelayError, forwarder, may_join};
+
+/// The time in which the databases have to answer that a new file puts in the place of others.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The changes that a new file has made, as numbers of sources.
 #[derive(Debug, Default)]
@@ -18,9 +28,28 @@ struct Changes {
 }
 
 impl Sources {
+    /// Looks whether another file can be used. Where it leads a source that delivers to another database, this one is asked first, so that
+    /// a mistyped URL stops nothing.
+    pub(super) fn examine(
+        &self,
+        file: Result<RelayFile, FileError>,
+    ) -> impl Future<Output = Result<RelayFile, RelayError>> + use<> {
+        let usable = file.map_err(RelayError::from).and_then(|file| self.may_replace(&file).map(|()| file));
+        let all = self.all.clone();
+        async move {
+            let file = usable?;
+            let moved = file.sources.iter().filter_map(|source| {
+                let before = all.iter().find(|before| before.source.name == source.name && before.has_started())?;
+                (!connects_alike(source, &before.source)).then(|| ask(source, &before.source))
+            });
+            try_join_all(moved).await?;
+            Ok(file)
+        }
+    }
+
     /// Puts another file in the place of the first, if it can be used.
-    pub(super) fn reload(&mut self, file: Result<RelayFile, FileError>) {
-        match file.map_err(RelayError::from).and_then(|file| self.replace(file)) {
+    pub(super) fn reload(&mut self, file: Result<RelayFile, RelayError>) {
+        match file.and_then(|file| self.replace(file)) {
             Ok(Changes { kept, restarted, added, removed }) => {
                 tracing::info!(
                     kept,
@@ -38,10 +67,8 @@ impl Sources {
         }
     }
 
-    /// A source whose section says what it said before goes on, with the routes that the new file has for it: those that have
-    /// not changed as they are, in whatever state. One whose section changed stops in order, and then starts anew. What an operator has paused
-    /// stays paused, as far as there is a route of that name.
-    fn replace(&mut self, mut file: RelayFile) -> Result<Changes, RelayError> {
+    /// Refuses what a reload cannot change, and databases that cannot be.
+    fn may_replace(&self, file: &RelayFile) -> Result<(), RelayError> {
         if file.server.listen != self.file.server.listen {
             return Err(RelayError::NotByReload { setting: "relay.listen" });
         }
@@ -51,6 +78,13 @@ impl Sources {
         for source in &file.sources {
             source.settings.check_database().map_err(|error| RelayError::of_source(source, error))?;
         }
+        Ok(())
+    }
+
+    /// A source whose section says what it said before goes on, with the routes that the new file has for it: those that have
+    /// not changed as they are, in whatever state. One whose section changed stops in order, and then starts anew. What an operator has paused
+    /// stays paused, as far as there is a route of that name.
+    fn replace(&mut self, mut file: RelayFile) -> Result<Changes, RelayError> {
         file.adopt(&self.file);
         let same_batch = file.server.batch == self.file.server.batch;
         let of = |all: &[Arc<Deliverer>], name: &str| all.iter().find(|other| other.source.name == name).cloned();
@@ -100,6 +134,28 @@ impl Sources {
         let replaced = before.forwarder.replace(routes, keeps);
         replaced.map_err(|error| RelayError::Route { source_name: source.name.clone(), error })
     }
+}
+
+/// True if a source connects to the tables that it had before, in the same way.
+fn connects_alike(source: &Source, before: &Source) -> bool {
+    source.has_same_url(before) && source.has_same_tables(before)
+}
+
+/// Asks the new database of a source whether it can be delivered from.
+async fn ask(source: &Source, before: &Source) -> Result<(), RelayError> {
+    let asked = async {
+        let store = source.open().await?;
+        // Tables may still have to be made; and in those that it has already the source's own node is at work.
+        let joins_others = !source.settings.store.migrate && !source.has_same_tables(before);
+        let checked = if joins_others { may_join(source, &*store).await } else { Ok(()) };
+        store.close().await;
+        checked.map_err(|error| pillarbox_config::Error::from(StartError::Store(error)))
+    };
+    let answered = timeout(PATIENCE, asked).await.unwrap_or_else(|_elapsed| {
+        let problem = format!("the database has not answered within {} s", PATIENCE.as_secs());
+        Err(StartError::Store(StoreError::new(StoreErrorKind::Unavailable, operation::CONNECT, problem)).into())
+    });
+    answered.map_err(|error| RelayError::NewDatabase { error: Box::new(RelayError::of_source(source, error)) })
 }
 
 /// Pauses the routes of a source that begins anew which an operator had paused before, so that a reload sends nothing that somebody has
@@ -161,7 +217,8 @@ mod tests {
             (3, "elsewhere", "its source"),
             (4, "orders", "both"),
         ] {
-            sources.reload(Ok(file(folder.path(), workers, orders)));
+            let examined = sources.examine(Ok(file(folder.path(), workers, orders))).await;
+            sources.reload(examined);
             assert_eq!(are_paused(&sources), [true, false], "{what} has changed");
         }
         assert!(first.resume("orders") && are_paused(&sources) == [true, false], "the source has begun anew");

@@ -188,6 +188,11 @@ impl Deliverer {
         }
     }
 
+    /// True while its database is open and an outbox delivers from it, or stands by.
+    pub(super) fn has_started(&self) -> bool {
+        matches!(&*self.state.lock(), State::Started { .. })
+    }
+
     /// Nobody delivers after it has stopped, though `next` is to: metrics say so, where they are of the same tables.
     fn leaves_nobody(&self, next: &Source) {
         if let State::Started { outbox, .. } = &*self.state.lock()

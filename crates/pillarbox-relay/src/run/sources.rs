@@ -183,7 +183,10 @@ impl Sources {
                         break Err(error);
                     }
                 }
-                Some(file) = files.next() => self.reload(file),
+                Some(file) = files.next() => tokio::select! {
+                    () = &mut stop => break Ok(()),
+                    file = self.examine(file) => self.reload(file),
+                },
                 () = sleep(LOOK), if !self.retired.is_empty() => self.close_retired(),
             }
         };
