@@ -21,20 +21,20 @@ pub(crate) struct Call {
 /// The knowledge of a call about the places that it sends to.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// Hosts that cannot be connected to, and endpoints that asked for a pause: to try them again for each message of the call
+    /// Servers that cannot be connected to, and endpoints that asked for a pause: to try them again for each message of the call
     /// would be a storm.
     closed: HashMap<String, PublishError>,
-    /// Hosts that have answered.
+    /// Servers that have answered.
     pub(crate) answered: HashSet<String>,
     /// Targets that have taken messages.
     pub(crate) taken: HashSet<Arc<str>>,
-    /// The messages that had no answer in time, by host, with their endpoints.
+    /// The messages that had no answer in time, by server, with their endpoints.
     pub(crate) silent: HashMap<String, Vec<(usize, String)>>,
     /// The messages over which every connection has ended, with their places in the call and their targets.
     pub(crate) cut_off: Vec<(usize, Arc<str>, EventId)>,
-    /// Hosts that have ended every connection over a message, and have taken none since.
+    /// Servers that have ended every connection over a message, and have taken none since.
     ending: HashSet<String>,
-    /// By host, held while a message is sent again: the number of messages so far.
+    /// By server, held while a message is sent again: the number of messages so far.
     sent_again: HashMap<String, Arc<tokio::sync::Mutex<usize>>>,
 }
 
@@ -52,39 +52,39 @@ impl Call {
         self.lock().closed.insert(place, error.clone());
     }
 
-    pub(crate) fn answered(&self, host: &str) {
+    pub(crate) fn answered(&self, server: &str) {
         let mut known = self.lock();
-        if !known.answered.contains(host) {
-            known.answered.insert(host.to_owned());
+        if !known.answered.contains(server) {
+            known.answered.insert(server.to_owned());
         }
     }
 
-    pub(crate) fn taken(&self, host: &str, target: &Arc<str>) {
+    pub(crate) fn taken(&self, server: &str, target: &Arc<str>) {
         let mut known = self.lock();
-        known.ending.remove(host);
+        known.ending.remove(server);
         if !known.taken.contains(target) {
             known.taken.insert(Arc::clone(target));
         }
     }
 
-    pub(crate) fn silent(&self, host: String, index: usize, endpoint: String) {
-        self.lock().silent.entry(host).or_default().push((index, endpoint));
+    pub(crate) fn silent(&self, server: String, index: usize, endpoint: String) {
+        self.lock().silent.entry(server).or_default().push((index, endpoint));
     }
 
-    pub(crate) fn cut_off(&self, host: &str, index: usize, target: Arc<str>, message: EventId) {
+    pub(crate) fn cut_off(&self, server: &str, index: usize, target: Arc<str>, message: EventId) {
         let mut known = self.lock();
-        known.ending.insert(host.to_owned());
+        known.ending.insert(server.to_owned());
         known.cut_off.push((index, target, message));
     }
 
-    /// True if the host has ended every connection over a message, and has taken none since.
-    pub(crate) fn is_ending(&self, host: &str) -> bool {
-        self.lock().ending.contains(host)
+    /// True if the server has ended every connection over a message, and has taken none since.
+    pub(crate) fn is_ending(&self, server: &str) -> bool {
+        self.lock().ending.contains(server)
     }
 
-    /// One message to a host is sent again at a time; the number of those before.
-    pub(crate) fn sent_again(&self, host: &str) -> Arc<tokio::sync::Mutex<usize>> {
-        Arc::clone(self.lock().sent_again.entry(host.to_owned()).or_default())
+    /// One message to a server is sent again at a time; the number of those before.
+    pub(crate) fn sent_again(&self, server: &str) -> Arc<tokio::sync::Mutex<usize>> {
+        Arc::clone(self.lock().sent_again.entry(server.to_owned()).or_default())
     }
 
     pub(crate) fn into_known(self) -> Known {

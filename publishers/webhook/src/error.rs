@@ -44,8 +44,8 @@ impl Failure {
         tls::causes(&error).last().map_or_else(|| error.to_string(), ToString::to_string)
     }
 
-    /// True if the next request to the same host would end the same way.
-    pub(crate) fn is_of_the_host(self) -> bool {
+    /// True if the next request to the same server would end the same way.
+    pub(crate) fn is_of_the_server(self) -> bool {
         matches!(self, Self::PrivateAddress | Self::Certificate | Self::NotConnected)
     }
 
@@ -79,9 +79,9 @@ mod tests {
             (Failure::Slow, Unavailable, false),
             (Failure::CutOff, Unavailable, false),
         ];
-        for (failure, kind, host) in cases {
+        for (failure, kind, of_the_server) in cases {
             let error = failure.into_error("https://h.example", "why");
-            assert_eq!((error.kind(), failure.is_of_the_host()), (kind, host), "{error}");
+            assert_eq!((error.kind(), failure.is_of_the_server()), (kind, of_the_server), "{error}");
             assert!(error.to_string().starts_with("https://h.example "), "{error}");
         }
     }

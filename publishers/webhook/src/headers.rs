@@ -14,17 +14,19 @@ pub(crate) const SIGNATURE: &str = "webhook-signature";
 /// The prefix of an event header if HTTP or this publisher has a use of its own for its name.
 const ASIDE: &str = "event-header-";
 
+/// Room for the headers that are no event's: those of this publisher and of the client.
+const OWN: usize = 16;
+
 /// The headers of a request, but for authorization. `seconds` since 1970.
 ///
 /// # Errors
 /// What no header can carry.
 pub(crate) fn of(message: &Message, keys: &SigningKeys, seconds: i64) -> Result<HeaderMap, PublishError> {
-    let mut headers = HeaderMap::with_capacity(message.headers.len() + 4);
+    // A map of headers has a limit, some 24,000 of them, and panics beyond. An event may hold more, if their names are short.
+    let too_many = |_| PublishError::permanent("the event has more headers than a request can have");
+    let mut headers = HeaderMap::try_with_capacity(message.headers.len() + OWN).map_err(too_many)?;
     for (name, value) in message.headers.iter().filter(|(name, _)| !header::imitates(name)) {
-        // A map of headers has a limit, 32768 of them, far beyond what an event may hold.
-        headers
-            .try_append(header_name(name)?, header_value(name, value)?)
-            .map_err(|_| PublishError::permanent("the event has more headers than a request can have"))?;
+        headers.append(header_name(name)?, header_value(name, value)?);
     }
     headers.insert(CONTENT_TYPE, content_type(&message.content_type)?);
     let id = id(message.id.as_str());
@@ -107,6 +109,7 @@ fn content_type(value: &str) -> Result<HeaderValue, PublishError> {
 #[cfg(test)]
 mod tests {
     use pillarbox_core::event::EventId;
+    use pillarbox_core::publisher::PublishErrorKind;
 
     use super::*;
 
@@ -192,5 +195,20 @@ mod tests {
             of(&message, &SigningKeys::parse(&[]).expect("none"), 7)
                 .is_err_and(|e| e.to_string().contains("content type"))
         );
+    }
+
+    #[test]
+    fn more_headers_than_a_request_can_have_are_refused_for_good() {
+        let with = |count: usize| {
+            let mut message = Message::new("x", EventId::new("1").expect("an id"), "");
+            message.headers = (0..count).map(|number| (number.to_string().into(), String::new())).collect();
+            let headers = of(&message, &SigningKeys::default(), 0);
+            headers.map(|headers| headers.len()).map_err(|error| (error.kind(), error.to_string()))
+        };
+        assert_eq!(with(24_000), Ok(24_003));
+        for count in [24_570, 30_000, 40_000] {
+            let (kind, error) = with(count).expect_err("too many");
+            assert!(kind == PublishErrorKind::Permanent && error.contains("more headers"), "{count}: {error}");
+        }
     }
 }

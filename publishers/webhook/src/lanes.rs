@@ -9,14 +9,14 @@ use pillarbox_core::publisher::Message;
 pub(crate) type Lane = Vec<(usize, Message)>;
 
 /// The lanes to each server, in the order of their first messages; `None` for targets that name no server.
-pub(crate) type Servers = IndexMap<Option<String>, Vec<Lane>>;
+pub(crate) type LanesByServer = IndexMap<Option<String>, Vec<Lane>>;
 
 /// The messages of each tenant. A lane is that of the tenant of its first message: the tenant is no part of a key.
 pub(crate) fn by_tenant(
     messages: Vec<Message>,
     server: impl Fn(&Message) -> Option<String>,
-) -> IndexMap<Option<Box<str>>, Servers> {
-    let mut tenants: IndexMap<Option<Box<str>>, Servers> = IndexMap::new();
+) -> IndexMap<Option<Box<str>>, LanesByServer> {
+    let mut tenants: IndexMap<Option<Box<str>>, LanesByServer> = IndexMap::new();
     let mut of_key: HashMap<(Option<String>, Box<str>), [usize; 3]> = HashMap::new();
     for (index, message) in messages.into_iter().enumerate() {
         let server = server(&message);
@@ -58,7 +58,7 @@ mod tests {
         let of_server = |lanes: Vec<Lane>| {
             lanes.into_iter().map(|lane| lane.into_iter().map(|(index, _)| index).collect()).collect()
         };
-        let of_tenant = |servers: Servers| servers.into_values().map(of_server).collect();
+        let of_tenant = |servers: LanesByServer| servers.into_values().map(of_server).collect();
         by_tenant(messages.iter().map(message).collect(), server).into_values().map(of_tenant).collect()
     }
 

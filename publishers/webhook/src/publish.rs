@@ -15,7 +15,7 @@ use crate::call::{Call, Known};
 use crate::cut_off::{is_cut_off, over_message};
 use crate::error::Failure;
 use crate::headers::SIGNATURE;
-use crate::lanes::{Lane, Servers, by_tenant};
+use crate::lanes::{Lane, LanesByServer, by_tenant};
 use crate::permits::{Permit, Permits};
 use crate::servers::Standing;
 use crate::target::shown;
@@ -30,7 +30,7 @@ pub(crate) const MAX_SLOW: usize = 128;
 /// The time for which servers that have answered are sent to before the others, at most; no more than a quarter of a call.
 const HEAD_START: Duration = Duration::from_secs(1);
 
-/// The messages to one host that a call sends again at most.
+/// The messages to one server that a call sends again at most.
 const MAX_SENT_AGAIN: usize = 4;
 
 impl WebhookPublisher {
@@ -54,7 +54,7 @@ impl WebhookPublisher {
         receipts
     }
 
-    async fn send_of_tenant(&self, servers: Servers, call: &Call, permits: Permits<'_>) -> Vec<(usize, Receipt)> {
+    async fn send_of_tenant(&self, servers: LanesByServer, call: &Call, permits: Permits<'_>) -> Vec<(usize, Receipt)> {
         // Servers that have answered get a head start: the others may be many, and none of them may answer.
         let (first, then) = self.by_standing(servers);
         let (first_count, then_count) = (first.len(), then.len());
@@ -69,7 +69,7 @@ impl WebhookPublisher {
     }
 
     /// The servers that have answered, and the others, of which the silent ones come last.
-    fn by_standing(&self, mut servers: Servers) -> (Servers, Servers) {
+    fn by_standing(&self, mut servers: LanesByServer) -> (LanesByServer, LanesByServer) {
         let standing =
             |server: &Option<String>| server.as_ref().map_or(Standing::Unknown, |server| self.servers.standing(server));
         servers.sort_by_cached_key(|server, _| standing(server));
@@ -81,7 +81,7 @@ impl WebhookPublisher {
     /// Sends to servers, of which each has one share of so many.
     async fn send_to_servers(
         &self,
-        servers: Servers,
+        servers: LanesByServer,
         among: usize,
         call: &Call,
         permits: &Permits<'_>,
@@ -152,7 +152,7 @@ impl WebhookPublisher {
         let post = Post::new(index, message, url);
         let place = shown(&post.url);
         let mut permit = permits.take().await;
-        if let Some(error) = call.closed(&post.host).or_else(|| call.closed(&post.endpoint)) {
+        if let Some(error) = call.closed(&post.server).or_else(|| call.closed(&post.endpoint)) {
             return Err(error);
         }
         if Instant::now() >= call.deadline {
@@ -164,10 +164,10 @@ impl WebhookPublisher {
         match self.making_room(self.execute(request, &post, call), call, &mut permit).await {
             Some(Ok(response)) => {
                 permits.answered();
-                self.servers.note_answer(&post.host);
-                call.answered(&post.host);
+                self.servers.note_answer(&post.server);
+                call.answered(&post.server);
                 if response.status().is_success() {
-                    call.taken(&post.host, &message.target);
+                    call.taken(&post.server, &message.target);
                 }
                 let answer = Answer::read(response, &post.url, call.deadline, self.clock.now(), &self.secrets).await;
                 let receipt = answer.receipt(&place, is_signed).map_err(of_target);
@@ -179,16 +179,16 @@ impl WebhookPublisher {
             Some(Err(error)) => {
                 let failure = Failure::of(&error);
                 let scope =
-                    if failure.is_of_the_host() { self.targets.scope_of_server() } else { FailureScope::Target };
+                    if failure.is_of_the_server() { self.targets.scope_of_server() } else { FailureScope::Target };
                 let error = failure.into_error(&place, &Failure::problem(error)).limited_to(scope);
-                self.servers.forget_answers(&post.host);
-                if failure.is_of_the_host() {
-                    call.close(post.host, &error);
+                self.servers.forget_answers(&post.server);
+                if failure.is_of_the_server() {
+                    call.close(post.server, &error);
                 }
                 Err(error)
             }
             None => {
-                call.silent(post.host, index, post.endpoint);
+                call.silent(post.server, index, post.endpoint);
                 Err(of_target(Failure::Slow.into_error(&place, "")))
             }
         }
@@ -200,16 +200,16 @@ impl WebhookPublisher {
         if !is_cut_off(&first) {
             return Some(first);
         }
-        let sent_again = call.sent_again(&post.host);
+        let sent_again = call.sent_again(&post.server);
         let Ok(mut sent_again) = timeout_at(call.deadline, sent_again.lock()).await else { return Some(first) };
-        // Where the host ends every connection, one message finds that out for all.
-        if *sent_again == MAX_SENT_AGAIN || call.is_ending(&post.host) || call.closed(&post.endpoint).is_some() {
+        // Where the server ends every connection, one message finds that out for all.
+        if *sent_again == MAX_SENT_AGAIN || call.is_ending(&post.server) || call.closed(&post.endpoint).is_some() {
             return Some(first);
         }
         *sent_again += 1;
         let (last, each_was_cut_off) = self.send_again(call.deadline, first, || self.message_request(post)).await?;
         if each_was_cut_off {
-            call.cut_off(&post.host, post.index, Arc::clone(&post.message.target), post.message.id.clone());
+            call.cut_off(&post.server, post.index, Arc::clone(&post.message.target), post.message.id.clone());
         }
         Some(last)
     }
@@ -263,14 +263,14 @@ struct Post<'a> {
     index: usize,
     message: &'a Message,
     url: Url,
-    host: String,
+    server: String,
     endpoint: String,
 }
 
 impl<'a> Post<'a> {
     fn new(index: usize, message: &'a Message, url: Url) -> Self {
-        let (host, endpoint) = (url.origin().ascii_serialization(), url[..Position::AfterPath].to_owned());
-        Self { index, message, url, host, endpoint }
+        let (server, endpoint) = (url.origin().ascii_serialization(), url[..Position::AfterPath].to_owned());
+        Self { index, message, url, server, endpoint }
     }
 }
 

@@ -70,7 +70,7 @@ const OF_EVENTS: [(&str, &[&str]); 38] = [
     ("names", &[KEY]),
     ("newest", &["SCAN outbox_event"]),
     ("partitions", &[READY, TIMED]),
-    ("pending", &[READY_ABOVE, TIMED]),
+    ("pending", &[READY_ABOVE, TIMED, KEY]),
     ("promote_due", &[KEY]),
     ("purge", &[SPAN]),
     ("purge_window", &[WINDOW]),
@@ -202,6 +202,40 @@ async fn check_plans(events: u32, heads: u32, statistics: Statistics) {
         let sorts = ["GROUP BY", "MATERIALIZED", "UNION ALL", "INDEXED BY \"outbox_event_once\""];
         let may = expected.is_empty() || sorts.iter().any(|part| sql.contains(part));
         assert!(!sorted || may, "with {table} it sorts: {sql}\n{plan:?}");
+    }
+    store.close().await;
+    std::fs::remove_file(file).expect("the file is there");
+}
+
+/// A page of events has their payloads and headers nowhere in memory, whatever their size.
+#[tokio::test]
+async fn lists_read_no_content_of_events() {
+    let file = std::env::temp_dir().join(format!("pillarbox_sx_plan_{}.db", Stamp::system().next_id()));
+    let store = SqliteStore::open(file.to_str().expect("a UTF-8 path")).await.expect("opens");
+    store.migrate().await.expect("migrates");
+    let numbers = async |sql: &'static str| -> Vec<i64> {
+        let rows = query(sql).fetch_all(store.writer()).await.expect("is valid SQL");
+        rows.iter().map(|row| row.get(0)).collect()
+    };
+    let table = numbers("SELECT rootpage FROM sqlite_schema WHERE name = 'outbox_event'").await;
+    let content = numbers(
+        "SELECT cid FROM pragma_table_info('outbox_event') WHERE name IN ('payload', 'payload_bytes', 'headers')",
+    )
+    .await;
+    assert_eq!((table.len(), content.len()), (1, 3));
+    let reads_content = async |sql: &str| {
+        let steps = query(AssertSqlSafe(format!("EXPLAIN {sql}"))).fetch_all(store.writer()).await.expect("explains");
+        let steps: Vec<(String, i64, i64)> =
+            steps.iter().map(|step| (step.get("opcode"), step.get("p1"), step.get("p2"))).collect();
+        let opens = |cursor: i64| {
+            steps.iter().any(|(code, of, root)| code == "OpenRead" && *of == cursor && table.contains(root))
+        };
+        steps.iter().any(|(code, cursor, column)| code == "Column" && content.contains(column) && opens(*cursor))
+    };
+    let Sql { dead, pending, recent, record_by_seq, .. } = Sql::new(&TableName::default());
+    assert!(reads_content(record_by_seq.as_str()).await, "what is shown of one event");
+    for list in [dead, pending, recent.all.page, recent.of_event.page, recent.pending.page, recent.dead.page] {
+        assert!(!reads_content(list.as_str()).await, "{}", list.as_str());
     }
     store.close().await;
     std::fs::remove_file(file).expect("the file is there");

@@ -10,7 +10,7 @@ use pillarbox_config::{Loader, Settings};
 use pillarbox_core::clock::SystemClock;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::handle::{Delivery, Interceptor};
+use pillarbox_core::handle::{Delivery, HandlerError, Interceptor, Outcome};
 use pillarbox_core::retry::{ExponentialBackoff, FixedBackoff, Retry};
 use pillarbox_core::store::Upkeep;
 use pillarbox_core::write::WriterHook;
@@ -22,11 +22,17 @@ use tokio::time::timeout;
 
 const SOON: Duration = Duration::from_secs(10);
 
-struct Counting(Arc<AtomicU32>);
+#[derive(Default)]
+struct Counting(AtomicU32, AtomicU32);
 
 impl Interceptor for Counting {
     async fn before(&self, _delivery: &Delivery) -> Result<(), BoxError> {
         self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn after(&self, _delivery: &Delivery, _ended: Result<&Outcome, &HandlerError>) -> Result<(), BoxError> {
+        self.1.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -59,7 +65,7 @@ async fn the_same_code_delivers_in_every_mode_that_delivers() {
     for mode in DELIVERING {
         let store = MemoryStore::new();
         let (told, mut handled) = mpsc::unbounded_channel();
-        let (intercepted, hooked) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let (intercepted, hooked) = (Arc::new(Counting::default()), Arc::new(AtomicU32::new(0)));
         let tell = |how: &'static str| {
             let told = told.clone();
             move |delivery: Delivery| {
@@ -83,7 +89,7 @@ async fn the_same_code_delivers_in_every_mode_that_delivers() {
             .handle_type("by.name", tell("name"))
             .handler(on_batch("in.batches", 10, batch))
             .handle_all(tell("all"))
-            .interceptor(Counting(Arc::clone(&intercepted)))
+            .interceptor(Arc::clone(&intercepted))
             .writer_hook(CountingWrites(Arc::clone(&hooked)))
             .retry_policy(ExponentialBackoff::default())
             .clock(SystemClock)
@@ -98,7 +104,8 @@ async fn the_same_code_delivers_in_every_mode_that_delivers() {
         }
         outbox.shutdown().await;
         assert_eq!(hooked.load(Ordering::Relaxed), 3, "{mode}");
-        assert_eq!(intercepted.load(Ordering::Relaxed), 3, "{mode}");
+        let calls = [&intercepted.0, &intercepted.1].map(|calls| calls.load(Ordering::Relaxed));
+        assert_eq!(calls, [3, 3], "{mode}");
         assert_eq!(store.counts().await.expect("counted").done, 3, "{mode}");
     }
 }

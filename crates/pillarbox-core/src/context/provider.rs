@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use tracing::Span;
 
 use crate::error::BoxError;
@@ -71,4 +73,27 @@ pub trait ContextProvider: Send + Sync + 'static {
     /// Tells the span of a handler call where its events come from, before the span is entered. For tracing systems, which
     /// take the parent of a span only then. Called inside of [`restore`](Self::restore), if that span is on.
     fn relate(&self, _span: &Span, _headers: &[&Headers]) {}
+}
+
+/// A provider that somebody else holds as well, to ask it later.
+impl<P: ContextProvider + ?Sized> ContextProvider for Arc<P> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn capture(&self, event: &Envelope) -> Result<Headers, BoxError> {
+        (**self).capture(event)
+    }
+
+    fn restore<'a>(&'a self, headers: &'a Headers, call: BoxFuture<'a, ()>) -> BoxFuture<'a, ()> {
+        (**self).restore(headers, call)
+    }
+
+    fn restore_batch<'a>(&'a self, headers: &'a [&'a Headers], call: BoxFuture<'a, ()>) -> BoxFuture<'a, ()> {
+        (**self).restore_batch(headers, call)
+    }
+
+    fn relate(&self, span: &Span, headers: &[&Headers]) {
+        (**self).relate(span, headers);
+    }
 }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::{Delivery, HandlerError, Outcome};
 use crate::error::BoxError;
 
@@ -39,5 +41,20 @@ pub trait Interceptor: Send + Sync + 'static {
         _ended: Result<&Outcome, &HandlerError>,
     ) -> impl Future<Output = Result<(), BoxError>> + Send {
         std::future::ready(Ok(()))
+    }
+}
+
+/// An interceptor that somebody else holds as well, to ask it later.
+impl<I: Interceptor> Interceptor for Arc<I> {
+    fn before(&self, delivery: &Delivery) -> impl Future<Output = Result<(), BoxError>> + Send {
+        (**self).before(delivery)
+    }
+
+    fn after(
+        &self,
+        delivery: &Delivery,
+        ended: Result<&Outcome, &HandlerError>,
+    ) -> impl Future<Output = Result<(), BoxError>> + Send {
+        (**self).after(delivery, ended)
     }
 }

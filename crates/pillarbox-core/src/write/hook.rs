@@ -37,6 +37,25 @@ pub trait WriterHook: Send + Sync + 'static {
     fn after_rollback(&self, _events: &[&Envelope]) {}
 }
 
+/// A hook that somebody else holds as well, to ask it later.
+impl<H: WriterHook + ?Sized> WriterHook for Arc<H> {
+    fn before_write(&self, events: Vec<Envelope>) -> Result<Vec<Envelope>, BoxError> {
+        (**self).before_write(events)
+    }
+
+    fn after_write(&self, events: &[&Envelope]) {
+        (**self).after_write(events);
+    }
+
+    fn after_commit(&self, events: &[&Envelope]) {
+        (**self).after_commit(events);
+    }
+
+    fn after_rollback(&self, events: &[&Envelope]) {
+        (**self).after_rollback(events);
+    }
+}
+
 /// All hooks of an outbox: before in registration order, after in reverse.
 #[derive(Clone, Default)]
 pub struct WriterHooks(Arc<Vec<Arc<dyn WriterHook>>>);

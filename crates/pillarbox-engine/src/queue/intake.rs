@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{
-    Dropped, HotTake, KeyedQueue, Notifier, ReadyQueue, Registry, ReleaseQueue, Reported, Unverified, WorkQueue,
+    Dropped, HotTake, KeyedQueue, Limits, Notifier, ReadyQueue, Registry, ReleaseQueue, Reported, Unverified, WorkQueue,
 };
 use crate::observe::{Counters, Telemetry};
 use crate::operator_pauses::OperatorPauses;
@@ -370,7 +370,14 @@ impl CommitSink for Intake {
             self.verify(rows, seqs, &mut verify);
             // Held for reading until they are queued, so that a term cannot end in between and leave them there.
             let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
-            if term.is_some() && !verify.is_empty() && self.unverified.push(written, verify, self.hot_capacity) {
+            if let Some(Open { queue: WorkQueue::Ready(ready), .. }) = term.as_ref()
+                && !verify.is_empty()
+                && self.unverified.push(
+                    written,
+                    verify,
+                    Limits { rows: self.hot_capacity, bytes: ready.shares().free_bytes() },
+                )
+            {
                 return;
             }
         }

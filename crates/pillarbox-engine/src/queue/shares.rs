@@ -17,7 +17,7 @@ use super::{Class, Classes};
 pub(crate) use charge::Charge;
 
 /// Rows, and payload bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) rows: usize,
     pub(crate) bytes: usize,
@@ -166,6 +166,11 @@ impl Shares {
     /// Payload bytes in memory.
     pub(crate) fn content_bytes(&self) -> usize {
         self.all.bytes.load(Relaxed)
+    }
+
+    /// Payload bytes for which there is memory.
+    pub(crate) fn free_bytes(&self) -> usize {
+        self.free().bytes
     }
 
     /// The limits of the next fetch; `None` while one is not worth it. Every class that is not passed over will have room for it.

@@ -152,7 +152,12 @@ fn ann() -> Option<String> {
 async fn a_context_reaches_the_handler_hot_cold_and_at_every_retry() {
     for (reported, path) in [(true, Path::Hot), (false, Path::Cold)] {
         let (store, seen) = (MemoryStore::new(), Seen::default());
-        let outbox = outbox(&store).context(CurrentUser).handle_all(failing_once(&seen)).start().await.expect("starts");
+        let outbox = outbox(&store)
+            .context(Arc::new(CurrentUser))
+            .handle_all(failing_once(&seen))
+            .start()
+            .await
+            .expect("starts");
         // With one event delivered, the outbox is certain to take what is reported from memory.
         write(&outbox, &store, vec![event()], reported).await;
         drained(&outbox, 1).await;
@@ -168,7 +173,7 @@ async fn a_context_reaches_the_handler_hot_cold_and_at_every_retry() {
 #[tokio::test]
 async fn what_only_writes_captures_too_and_another_process_restores() {
     let (store, seen) = (MemoryStore::new(), Seen::default());
-    let writer = Outbox::writer_only(store.clone()).context(CurrentUser).start().await.expect("starts");
+    let writer = Outbox::writer_only(store.clone()).context(Arc::new(CurrentUser)).start().await.expect("starts");
     USER.scope("ann".to_owned(), write(&writer, &store, vec![event()], false)).await;
     writer.shutdown().await;
     let outbox = outbox(&store).context(CurrentUser).handle_all(failing_once(&seen)).start().await.expect("starts");
@@ -265,8 +270,12 @@ async fn a_batch_has_the_contexts_of_all_its_events_and_of_one_its_own() {
             vec![(); deliveries.len()]
         }
     };
-    let outbox =
-        outbox(&store).context(CurrentUser).handler(on_batch("counted", 2, handler)).start().await.expect("starts");
+    let outbox = outbox(&store)
+        .context(Arc::new(CurrentUser))
+        .handler(on_batch("counted", 2, handler))
+        .start()
+        .await
+        .expect("starts");
     drained(&outbox, 3).await;
     outbox.shutdown().await;
     assert_eq!(taken(&seen), [Some("ann+ann".to_owned()), Some("bob".to_owned())]);

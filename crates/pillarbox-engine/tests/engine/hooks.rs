@@ -92,7 +92,7 @@ impl Setting {
         let (store, calls) = (MemoryStore::new(), Calls::default());
         let noting = |name| Noting { name, calls: Arc::clone(&calls) };
         let builder = Outbox::single_node(store.clone()).handle_all(|_: Delivery| async {});
-        let builder = builder.writer_hook(noting("a")).writer_hook(other).writer_hook(noting("b"));
+        let builder = builder.writer_hook(Arc::new(noting("a"))).writer_hook(other).writer_hook(noting("b"));
         let outbox = builder.start().await.expect("starts");
         Self { store, outbox, calls }
     }

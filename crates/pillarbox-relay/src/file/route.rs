@@ -119,11 +119,18 @@ impl RouteSection {
         };
         route = route
             .named(&*self.name)
-            .types(self.types.clone())
-            .aggregates(self.aggregates.clone())
-            .tenants(self.tenants.clone())
             .without_headers(self.without_headers.clone())
             .format(self.format.unwrap_or_default());
+        // An empty list is refused, as in a file.
+        if !self.types.is_empty() {
+            route = route.types(self.types.clone());
+        }
+        if !self.aggregates.is_empty() {
+            route = route.aggregates(self.aggregates.clone());
+        }
+        if !self.tenants.is_empty() {
+            route = route.tenants(self.tenants.clone());
+        }
         for (name, pattern) in &self.headers {
             route = route.header(&**name, pattern.clone());
         }

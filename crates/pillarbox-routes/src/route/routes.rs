@@ -150,13 +150,13 @@ impl Routes {
             if !names.insert(Arc::clone(&name)) {
                 return Err(RouteError::new(&name, "name", "is the name of two routes", "give each one of its own"));
             }
+            let (target, key, headers) = route.check(&name)?;
             let earlier: Vec<_> = all.iter().map(|checked| (&*checked.name, &checked.route.selector)).collect();
             let hiding = route.selector.hidden_by(&earlier);
             if !hiding.is_empty() {
                 let problem = format!("it gets no event: {} before it takes all that it asks for", list(&hiding));
                 return Err(RouteError::new(&name, "order", problem, "move it up, or narrow that one"));
             }
-            let (target, key, headers) = route.check(&name)?;
             all.push(Checked { name, target, key, headers, route });
         }
         Ok(all)

@@ -38,6 +38,8 @@ const MAX_BREAKER_PAUSE: Duration = Duration::from_secs(24 * 3600);
 pub struct Route {
     pub(crate) name: Option<Box<str>>,
     pub(crate) selector: Selector,
+    /// The conditions that were given a list, by their names: an empty list would ask for nothing, and so take every event.
+    listed: Vec<&'static str>,
     /// `None`: what it takes goes nowhere.
     pub(crate) publisher: Option<Arc<dyn Publisher>>,
     pub(crate) target: Box<str>,
@@ -71,6 +73,7 @@ impl Route {
         Self {
             name: None,
             selector: Selector::default(),
+            listed: Vec::new(),
             publisher,
             target,
             key: None,
@@ -92,25 +95,29 @@ impl Route {
         self
     }
 
-    /// Takes events whose type matches one of these.
+    /// Takes events whose type matches one of these. An empty list is refused, as in [`aggregates`](Self::aggregates) and [`tenants`](Self::tenants):
+    /// it may be meant to take nothing.
     pub fn types<P: Into<Pattern>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.selector.types.extend(patterns.into_iter().map(Into::into));
+        self.listed.push("types");
         self
     }
 
     /// Takes events whose aggregate type matches one of these.
     pub fn aggregates<P: Into<Pattern>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.selector.aggregates.extend(patterns.into_iter().map(Into::into));
+        self.listed.push("aggregates");
         self
     }
 
     /// Takes events of a tenant that matches one of these. An event without a tenant matches none.
     pub fn tenants<P: Into<Pattern>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.selector.tenants.extend(patterns.into_iter().map(Into::into));
+        self.listed.push("tenants");
         self
     }
 
-    /// Takes events that have this header with a value that matches. Of several, all have to.
+    /// Takes events that have this header, whatever the case of its name, with a value that matches. Of several, all have to.
     pub fn header(mut self, name: impl Into<Box<str>>, value: impl Into<Pattern>) -> Self {
         self.selector.headers.push((name.into(), value.into()));
         self
@@ -211,6 +218,15 @@ impl Route {
                 "name",
                 "is empty or holds a control character".into(),
                 "give it a name people can read",
+            ));
+        }
+        let lists = [&self.selector.types, &self.selector.aggregates, &self.selector.tenants];
+        let mut empty = ["types", "aggregates", "tenants"].into_iter().zip(lists).filter(|(_, list)| list.is_empty());
+        if let Some((field, _)) = empty.find(|(field, _)| self.listed.contains(field)) {
+            return Err(error(
+                field,
+                "is empty, which may be meant to take nothing or everything".into(),
+                "leave it out to take everything, or leave out the route",
             ));
         }
         if self.publisher.is_some() && self.target.is_empty() {

@@ -62,6 +62,12 @@ impl Pattern {
     }
 }
 
+impl From<String> for Pattern {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
 impl From<&str> for Pattern {
     fn from(text: &str) -> Self {
         Self::new(text)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use pillarbox_core::handle::Delivery;
 
 use super::Pattern;
+use crate::shape::header_of;
 
 pub(crate) type Predicate = Arc<dyn Fn(&Delivery) -> bool + Send + Sync>;
 
@@ -26,7 +27,7 @@ impl Selector {
             && self
                 .headers
                 .iter()
-                .all(|(name, pattern)| delivery.headers().get(name).is_some_and(|value| pattern.matches(value)))
+                .all(|(name, pattern)| header_of(delivery, name).is_some_and(|value| pattern.matches(value)))
             && self.when.as_ref().is_none_or(|when| when(delivery))
     }
 

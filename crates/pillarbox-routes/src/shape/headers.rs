@@ -6,6 +6,13 @@ use pillarbox_core::publisher::header;
 use super::Template;
 use crate::select::Pattern;
 
+/// The value of the event's header of this name: of the very name, else of the first that differs in case alone.
+pub(crate) fn header_of<'a>(event: &'a Delivery, name: &str) -> Option<&'a str> {
+    let headers = event.headers();
+    let alike = || headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+    headers.get(name).or_else(alike)
+}
+
 /// The rules for the headers of a message: those of every message, the event's own, and those that the route adds and takes away.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HeaderRules {

@@ -7,5 +7,5 @@ mod template;
 
 pub use format::Format;
 pub(crate) use format::Outline;
-pub(crate) use headers::HeaderRules;
+pub(crate) use headers::{HeaderRules, header_of};
 pub(crate) use template::Template;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::publisher::TargetSyntax;
 
+use super::header_of;
+
 /// Text with places for what an event says of itself: `orders.{event_type}`.
 ///
 /// The places are `{event_id}`, `{event_type}`, `{aggregate_type}`, `{aggregate_id}`, `{tenant_id}`, `{key}` and
@@ -182,7 +184,7 @@ impl Field {
             Self::AggregateId => event.aggregate_id(),
             Self::TenantId => event.tenant_id(),
             Self::Key => event.key(),
-            Self::Header(name) => event.headers().get(name),
+            Self::Header(name) => header_of(event, name),
         }
     }
 

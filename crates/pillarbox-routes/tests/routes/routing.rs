@@ -113,6 +113,27 @@ async fn the_first_route_that_takes_an_event_has_it() {
     assert!(store.inspect().rows().iter().all(|row| row.status == Status::Done));
 }
 
+/// As with the headers that a route adds or leaves out.
+#[tokio::test]
+async fn the_name_of_a_header_is_compared_without_case() {
+    let publisher = MemoryPublisher::new();
+    let to = |target: &str| Route::to(Arc::new(publisher.clone()), target);
+    let routes =
+        Routes::new().route(to("eu.{header:REGION}").header("Region", "eu-*")).otherwise(to("{+header:Region|none}"));
+    let with = |headers: &[(&str, &str)]| {
+        let builder = Envelope::builder("order.placed").payload_json("{}");
+        headers.iter().fold(builder, |builder, (name, value)| builder.header(*name, *value)).build().expect("valid")
+    };
+    let events = vec![
+        with(&[("region", "eu-1")]),
+        with(&[("Region", "us-1"), ("region", "eu-2")]),
+        with(&[("REGION", "us-2")]),
+        with(&[("regions", "eu-3")]),
+    ];
+    run(events, routes).await;
+    assert_eq!(targets(&publisher), ["eu.eu-1", "none", "us-1", "us-2"]);
+}
+
 /// None of them replaces another.
 #[tokio::test]
 async fn of_several_conditions_all_have_to_be_true_and_changes_follow_each_other() {
@@ -443,6 +464,10 @@ async fn what_cannot_be_is_refused_before_anything_runs() {
             "`route-3`: it gets no event: route `route-2` or route `route-1` before it",
         ),
         (Routes::new().otherwise(to("x").types(["t"])), "`default`: setting `otherwise` asks for certain events"),
+        (Routes::new().route(to("x").tenants(Vec::<String>::new())), "setting `tenants` is empty"),
+        (Routes::new().route(to("x")).route(to("y").types([""; 0])), "`route-2`: setting `types` is empty"),
+        (Routes::new().route(Route::drop().aggregates([""; 0])), "leave it out to take everything"),
+        (Routes::new().otherwise(to("x").tenants([""; 0])), "`default`: setting `tenants` is empty"),
         (Routes::new().route(to("x").concurrency(0)), "setting `concurrency` is 0"),
         (Routes::new().route(to("x").rate(0)), "setting `rate` is 0"),
         (Routes::new().route(to("x").with_header("event-id", "y")), "`with_headers` names `event-id`"),
