@@ -33,6 +33,7 @@ mod show;
 mod store;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use args::{Cli, Command, LogFormat};
 use clap::Parser as _;
@@ -45,8 +46,24 @@ use pillarbox_program::{arguments, log, report};
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+/// The time that the end of the process leaves to what runs on a thread of its own and cannot be stopped, such as the look-up of a name or
+/// the end of a client. The runtime would wait for it without an end.
+const LAST_WAIT: Duration = Duration::from_secs(2);
+
+fn main() -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            report::note(&format!("error: the threads of this program cannot be started: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(run());
+    runtime.shutdown_timeout(LAST_WAIT);
+    code
+}
+
+async fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return arguments::refuse(&error),

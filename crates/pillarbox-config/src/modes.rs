@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use pillarbox_engine::handlers::Unroutable;
 use pillarbox_engine::run::{self, FailingHead, Mode, applies};
 
 use crate::Settings;
@@ -20,7 +21,9 @@ pub(crate) fn why_ignored(settings: &Settings, key: &str) -> Option<String> {
         let why = run::why_ignored(key, settings.mode).map(|(why, _)| format!(", {why}")).unwrap_or_default();
         return Some(format!("does not apply to mode {}{why}", settings.mode));
     }
-    by_policy(settings, handler, setting).or_else(|| by_failing_head(settings, setting))
+    by_policy(settings, handler, setting)
+        .or_else(|| by_failing_head(settings, setting))
+        .or_else(|| by_another(settings, setting))
 }
 
 /// The remedy for a setting that means nothing in a mode.
@@ -53,4 +56,21 @@ fn by_failing_head(settings: &Settings, key: &str) -> Option<String> {
     let of_unroutable = matches!(key, "dispatch.unroutable" | "dispatch.unroutable_dead_after");
     (never_retried && (of_retries || of_unroutable))
         .then(|| "means nothing while `retry.failing_head` is `dead_and_continue`".to_owned())
+}
+
+/// Some settings only say how, where another one says whether.
+fn by_another(settings: &Settings, key: &str) -> Option<String> {
+    let of_purge = matches!(key, "purge.interval" | "purge.batch");
+    let (is_ignored, why) = match key {
+        _ if of_purge => {
+            let nothing_is_purged = settings.mode == Mode::WriterOnly && settings.purge.all_after.is_none();
+            (nothing_is_purged, "does nothing in mode writer_only without `purge.all_after`")
+        }
+        "dispatch.unroutable_dead_after" => {
+            let at_once = settings.dispatch.unroutable == Unroutable::Dead;
+            (at_once, "means nothing while `dispatch.unroutable` is `dead`")
+        }
+        _ => return None,
+    };
+    is_ignored.then(|| why.to_owned())
 }

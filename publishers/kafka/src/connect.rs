@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use pillarbox_core::error::ConfigError;
 use pillarbox_core::publisher::PublishError;
@@ -11,8 +12,12 @@ use rdkafka::config::ClientConfig;
 use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::producer::{Producer as _, ThreadedProducer};
 use rdkafka::types::RDKafkaConfRes;
+use tokio::time::timeout;
 
 use crate::trouble::Context;
+
+/// The time for which the end of a client is waited for. One of its threads may be looking up a name, which nothing can stop.
+const LAST_WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) type Client = ThreadedProducer<Context>;
 
@@ -82,7 +87,14 @@ impl Connection {
         let state = std::mem::replace(&mut *self.state(), State::Closed);
         if let State::Open(client) = state {
             // A panic of the client is none of the caller's.
-            let _ = tokio::task::spawn_blocking(move || drop(client)).await;
+            let ended = tokio::task::spawn_blocking(move || drop(client));
+            if timeout(LAST_WAIT, ended).await.is_err() {
+                let brokers = self.config.get("bootstrap.servers");
+                tracing::warn!(
+                    brokers,
+                    "a client of Kafka has not ended within {LAST_WAIT:?}, and is waited for no longer"
+                );
+            }
         }
     }
 }

@@ -84,6 +84,11 @@ impl WebhookOptions {
         if let (None, Some((field, _))) = (&self.url, named.into_iter().find(|(_, set)| *set)) {
             return Err(ConfigError::new(field, "has no `url` to go with", alone));
         }
+        let is_plain = |url: &Secret| url.expose().get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http:"));
+        if self.ca_file.is_some() && self.url.as_ref().is_some_and(is_plain) {
+            let remedy = "write `https://` in `url`, or remove `ca_file`";
+            return Err(ConfigError::new("ca_file", "is set, and the connection is without TLS", remedy));
+        }
         self.check_tenants()?;
         match (&self.username, &self.password, &self.token) {
             (None, Some(_), _) => Err(ConfigError::new("password", "has no `username` to go with", "set both")),
@@ -146,6 +151,10 @@ mod tests {
             (o.secrets, o.secrets_by_tenant) = (vec!["hunter2".into()], with(&[("acme", &["hunter2"])]));
         };
         assert!(refused(both).contains("`secrets_by_tenant` contradicts `secrets`"));
+        let plain = |o: &mut WebhookOptions| {
+            (o.url, o.ca_file) = (Some("HTTP://127.0.0.1/".into()), Some("/ca.pem".into()));
+        };
+        assert!(refused(plain).contains("`ca_file` is set, and the connection is without TLS"));
         let no_url = |o: &mut WebhookOptions| (o.url, o.token) = (None, Some("hunter2".into()));
         assert!(refused(no_url).contains("`token` has no `url`"));
     }

@@ -58,8 +58,14 @@ pub(crate) struct Identity {
 }
 
 impl Tls {
-    /// Refuses authorities that nothing would be verified by.
+    /// Refuses authorities that nothing would be verified by, and a certificate that nobody would see.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
+        if self.identity.is_some() && self.mode == SslMode::Disabled {
+            return Err(url::refuse(
+                "names a client's certificate, by `ssl-cert` and `ssl-key`, for a connection without TLS",
+                "write `ssl-mode=required` or more, or leave the certificate out",
+            ));
+        }
         if self.ca_file.is_some() && self.mode != SslMode::VerifyIdentity {
             return Err(url::refuse(
                 "names authorities to trust, by `ssl-ca` or `ca_file`, in a mode that verifies no certificate",

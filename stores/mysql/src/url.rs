@@ -218,6 +218,7 @@ mod tests {
             ("mysql://u@localhost/d?ssl-ca=/c", "`ssl-mode=verify_identity`"),
             ("mysql://u@h/d?ssl-ca=/c&ssl-mode=required", "`ssl-mode=verify_identity`"),
             ("mysql://u@h/d?ssl-ca=/c&ssl-mode=disabled", "`ssl-mode=verify_identity`"),
+            ("mysql://u@h/d?ssl-mode=disabled&ssl-cert=/c&ssl-key=/k", "without TLS; write `ssl-mode=required`"),
             ("mysql://%ff@h/d", "user"),
         ];
         for (url, part) in table {

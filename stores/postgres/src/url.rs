@@ -20,6 +20,12 @@ pub(crate) struct Target {
     pub(crate) connector: Option<Connector>,
 }
 
+/// A peer that vanished without a word is noticed within about a minute.
+const KEEPALIVES_IDLE: Duration = Duration::from_secs(30);
+const KEEPALIVES_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVES_RETRIES: u32 = 3;
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Parameters that the driver understands; the others are ours, or nobody's.
 const DRIVER_PARAMETERS: [&str; 18] = [
     "application_name",
@@ -64,6 +70,16 @@ impl Target {
                 "sslkey" => sslkey = Some(decode(name, value)?.into_owned()),
                 "sslrootcert" => sslrootcert = Some(decode(name, value)?.into_owned()),
                 "pgbouncer" => pooler = boolean(name, &decode(name, value)?)?,
+                "connect_timeout" => {
+                    // The driver passes over what is less, where others mean "for ever" by it.
+                    if !decode(name, value)?.parse::<i64>().is_ok_and(|seconds| seconds > 0) {
+                        return Err(refuse(
+                            "has a parameter `connect_timeout` that is no time to wait",
+                            "write whole seconds, 1 or more, such as `connect_timeout=10`",
+                        ));
+                    }
+                    kept.push((name, value));
+                }
                 name if DRIVER_PARAMETERS.contains(&name) => kept.push((name, value)),
                 name => return Err(unknown(name)),
             }
@@ -76,6 +92,12 @@ impl Target {
             (None, None) => None,
             _ => return Err(refuse("has one of `sslcert` and `sslkey`", "name both: the certificate and its key")),
         };
+        if tls.identity.is_some() && sslmode == "disable" {
+            return Err(refuse(
+                "names a client's certificate, by `sslcert` and `sslkey`, for a connection without TLS",
+                "write `sslmode=require` or more, or leave the certificate out",
+            ));
+        }
         Ok(Self { config, tls, pooler, connector: None })
     }
 
@@ -86,6 +108,20 @@ impl Target {
         }
         if config.get_ssl_mode() == SslMode::Prefer && leads_elsewhere(&config) {
             config.ssl_mode(SslMode::Require);
+        }
+        // What was left as the driver has it would notice after two hours that the peer is gone.
+        let driver = Config::new();
+        if config.get_keepalives_idle() == driver.get_keepalives_idle() {
+            config.keepalives_idle(KEEPALIVES_IDLE);
+        }
+        if config.get_keepalives_interval().is_none() {
+            config.keepalives_interval(KEEPALIVES_INTERVAL);
+        }
+        if config.get_keepalives_retries().is_none() {
+            config.keepalives_retries(KEEPALIVES_RETRIES);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(TCP_USER_TIMEOUT);
         }
         let tls = Tls { verify: Verify::Nothing, roots: Roots::System, direct: false, identity: None };
         Self { config, tls, pooler: false, connector: Some(connector) }
@@ -159,18 +195,17 @@ fn complete(config: &mut Config, kept: &[(&str, &str)]) {
     if !given("application_name") {
         config.application_name("pillarbox");
     }
-    // A peer that vanished without a word is noticed within about a minute.
     if !given("keepalives_idle") {
-        config.keepalives_idle(Duration::from_secs(30));
+        config.keepalives_idle(KEEPALIVES_IDLE);
     }
     if !given("keepalives_interval") {
-        config.keepalives_interval(Duration::from_secs(10));
+        config.keepalives_interval(KEEPALIVES_INTERVAL);
     }
     if !given("keepalives_retries") {
-        config.keepalives_retries(3);
+        config.keepalives_retries(KEEPALIVES_RETRIES);
     }
     if !given("tcp_user_timeout") {
-        config.tcp_user_timeout(Duration::from_secs(30));
+        config.tcp_user_timeout(TCP_USER_TIMEOUT);
     }
     // Several hosts are a primary and its standbys; the outbox has work for the primary only.
     if !given("target_session_attrs") && config.get_hosts().len().max(config.get_hostaddrs().len()) > 1 {
@@ -366,10 +401,13 @@ mod tests {
             ("postgres://u@h/d?sslmode=off", "verify-full"),
             ("postgres://u@h/d?pgbouncer=yes", "`pgbouncer`"),
             ("postgres://u@h/d?connect_timeout=soon", "connect_timeout"),
+            ("postgres://u@h/d?connect_timeout=0", "`connect_timeout` that is no time to wait"),
+            ("postgres://u@h/d?connect_timeout=-1", "`connect_timeout` that is no time to wait"),
             ("postgres://u@h/d?sslmode", "name=value"),
             ("postgres://u@h/d?sslrootcert=%ff", "`sslrootcert`"),
             ("postgres://u@h/d?sslcert=/c", "name both"),
             ("postgres://u@h/d?sslkey=/k", "name both"),
+            ("postgres://u@h/d?sslmode=disable&sslcert=/c&sslkey=/k", "without TLS; write `sslmode=require`"),
         ];
         for (url, part) in table {
             let error = Target::parse(url).map(|_| ()).expect_err(url).to_string();

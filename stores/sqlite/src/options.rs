@@ -51,7 +51,8 @@ impl SqliteOptions {
     }
 
     /// Takes sqlx's own options, for what a path cannot say, such as the key of an encrypted database or another VFS. The store opens
-    /// its connections with them and sets what it needs besides: the journal, how long to wait, whether the file is created.
+    /// its connections with them and sets what it needs besides: the journal, how long to wait, whether the file is created, and
+    /// `synchronous`, which [`synchronous_normal`](Self::synchronous_normal) changes.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {

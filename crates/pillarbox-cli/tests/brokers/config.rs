@@ -17,7 +17,13 @@ async fn a_variable_of_no_source_is_told() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stderr).unwrap()
     };
-    for name in ["PILLARBOX_SHOPS_CLAIM__BATCH", "PILLARBOX_CLAIM__BATCH"] {
+    for name in [
+        "PILLARBOX_SHOPS_CLAIM__BATCH",
+        "PILLARBOX_CLAIM__BATCH",
+        "PILLARBOX_SHOPS_MODE",
+        "PILLARBOX_MODE",
+        "PILLARBOX_SHOPS_ENABLED",
+    ] {
         let said = told(name).await;
         assert!(said.contains(&format!("warning: the variable {name} changes nothing")), "{said}");
     }

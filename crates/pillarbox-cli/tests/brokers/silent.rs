@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use pillarbox_testkit::publishers::Server;
-use tokio::time::Instant;
+use tokio::net::TcpListener;
+use tokio::process::Command;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::nats;
 use crate::relay::{Shop, free_port, start, stop, wait_for_page};
@@ -63,4 +65,29 @@ async fn a_silent_broker_holds_up_its_own_route_only() {
         assert_eq!(nats::stored(&clients.0).await.len(), 2000, "{mode}");
         assert_eq!(nats::stored(&clients.1).await.len(), 12_000, "{mode}: each once");
     }
+}
+
+/// What asks Kafka waits on a thread that nothing can stop.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_ends_a_relay_that_waits_for_a_silent_kafka() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let shop = Shop::open().await;
+    let publisher = format!(
+        "[publisher.ill]\nkind = \"kafka\"\nurl = \"kafka://{}\"\ntimeout = \"5m\"\n\
+         [[route]]\nname = \"all\"\npublisher = \"ill\"\nto = \"all\"\n",
+        silent.local_addr().unwrap()
+    );
+    let mut running = start(&shop.configure("single_node", &publisher));
+    let asked = timeout(Duration::from_secs(20), silent.accept()).await;
+    let _connection = asked.expect("Kafka is asked").unwrap();
+    let id = running.id().unwrap().to_string();
+    for _ in 0..2 {
+        // A second signal counts from half a second on.
+        sleep(Duration::from_secs(1)).await;
+        assert!(Command::new("kill").args(["-TERM", &id]).status().await.unwrap().success());
+    }
+    let ended = timeout(Duration::from_secs(10), running.wait()).await;
+    let ended = ended.expect("it ends though a thread waits for Kafka").unwrap();
+    // Where the first signal was enough, it has stopped in order.
+    assert!(matches!(ended.code(), Some(0 | 130)), "{ended:?}");
 }

@@ -16,7 +16,7 @@ pub(crate) fn environment(
     let (mut given, mut wrong) = (Vec::new(), Vec::new());
     for (variable, value) in variables {
         let Some(variable) = variable.to_str() else { continue };
-        let Some(name) = variable.strip_prefix(prefix).filter(|name| !is_of_others(name)) else { continue };
+        let Some(name) = variable.strip_prefix(prefix).filter(|name| !is_of_others(prefix, name)) else { continue };
         let key = name.to_ascii_lowercase().replace("__", ".");
         if keys.kind(&key).is_none() || variable_of(prefix, &key) != variable {
             wrong.push(unknown(keys, prefix, variable, &key));
@@ -45,8 +45,8 @@ pub(crate) fn environment(
 }
 
 /// True if a variable with the prefix is not for the outbox: it is for the program `pillarbox` or the tests, or it is one that
-/// Kubernetes gives every container beside a service called `pillarbox` or `pillarbox-…`.
-fn is_of_others(name: &str) -> bool {
+/// Kubernetes gives every container beside a service called `pillarbox` or `pillarbox-…`. What has two underscores was meant as a setting.
+fn is_of_others(prefix: &str, name: &str) -> bool {
     let of_kubernetes = || {
         name.ends_with("SERVICE_HOST")
             || name.contains("SERVICE_PORT")
@@ -54,7 +54,8 @@ fn is_of_others(name: &str) -> bool {
             || name.ends_with("_PORT")
             || ["_TCP", "_UDP", "_SCTP"].iter().any(|protocol| name.contains("PORT_") && name.contains(protocol))
     };
-    name == "STORE" || name.starts_with("TEST_") || (!name.starts_with("HANDLER__") && of_kubernetes())
+    let of_the_program = || prefix == PREFIX && (name == "STORE" || name.starts_with("TEST_"));
+    of_the_program() || (!name.contains("__") && of_kubernetes())
 }
 
 fn variable_of(prefix: &str, key: &str) -> String {

@@ -163,6 +163,16 @@ fn variables_of_others_are_left_alone() {
     ];
     let settings = load("", &names.map(|name| (name, "x"))).expect("valid");
     assert_eq!(settings, Settings::default());
+    for (prefix, name) in [
+        // Two underscores mean a setting.
+        ("PILLARBOX_", "PILLARBOX_STORE__PORT"),
+        // What is the program's has its prefix.
+        ("STOCK_", "STOCK_STORE"),
+        ("STOCK_", "STOCK_TEST_URL"),
+    ] {
+        let refused = Loader::new().environment_of(prefix).variables([(name, "x")]).load().expect_err("refused");
+        assert!(refused.to_string().contains(&format!("unknown variable `{name}`")), "{refused}");
+    }
 }
 
 #[test]
@@ -325,6 +335,13 @@ fn what_the_mode_would_ignore_is_refused_even_at_its_default() {
     );
     let text = "mode = 'ordered'\n[retry]\nfailing_head = 'dead_and_continue'\nmax_attempts = 3";
     assert!(complaint(text, &[]).contains("`retry.max_attempts` (outbox.toml, line 4) means nothing while"));
+    for line in ["interval = '5m'", "batch = 100"] {
+        let refused = complaint(&format!("mode = 'writer_only'\n[purge]\n{line}"), &[]);
+        assert!(refused.contains("does nothing in mode writer_only without `purge.all_after`"), "{refused}");
+        load(&format!("mode = 'writer_only'\n[purge]\nall_after = '30d'\n{line}"), &[]).expect("it says how");
+    }
+    let text = "[dispatch]\nunroutable = 'dead'\nunroutable_dead_after = '1d'";
+    assert!(complaint(text, &[]).contains("line 3) means nothing while `dispatch.unroutable` is `dead`"));
 }
 
 #[test]

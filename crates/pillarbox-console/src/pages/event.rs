@@ -166,6 +166,10 @@ fn columns(view: &View, record: &Record) -> Markup {
 
 fn headers(view: &View, record: &Record) -> Markup {
     let Some(column) = record.headers.as_deref() else { return html! { p.faint { "None." } } };
+    if column.len() > SHOWN {
+        let size = parts::counted(column.len() as u64, "byte");
+        return html! { p.faint { (size) } p { "They are too long to be shown here." } (command(&format!("{} --json", show(record.seq)))) };
+    }
     let Ok(headers) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(column) else {
         let size = parts::counted(column.len() as u64, "byte");
         return html! { p { "The column holds no JSON object, but " (size) ", and cannot be masked: look at it on the command line." } };

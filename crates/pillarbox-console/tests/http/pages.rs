@@ -102,6 +102,16 @@ async fn dead_events_are_counted_by_reason_and_each_leads_to_its_events() {
 }
 
 #[tokio::test]
+async fn headers_that_are_as_long_as_a_book_are_told_by_their_size() {
+    let store = MemoryStore::new();
+    write_dead(&store, [event("order.placed").header("h", "x".repeat(65_530))]).await;
+    let seq = store.inspect().rows()[0].seq;
+    let page = Site::open(&store).get(&format!("/s/shop/event/{seq}")).await.body;
+    assert!(page.contains("They are too long to be shown here.") && !page.contains("xxxx"), "{}", page.len());
+    assert!(page.len() < 50_000 && page.contains("65,538 bytes"), "{}", page.len());
+}
+
+#[tokio::test]
 async fn an_event_is_shown_with_all_there_is_and_without_secrets() {
     let store = MemoryStore::new();
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

@@ -142,10 +142,10 @@ impl Envelope {
         Ok(())
     }
 
-    /// The bytes of its payload and headers, by which memory is bounded.
+    /// The memory that its payload and headers take, about, in bytes; by this memory is bounded.
     #[must_use]
     pub fn content_bytes(&self) -> usize {
-        self.payload.as_bytes().len() + self.headers.bytes()
+        self.payload.as_bytes().len() + self.headers.memory()
     }
 
     /// The payload that it carries.

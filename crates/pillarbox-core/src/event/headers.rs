@@ -3,6 +3,9 @@ use std::collections::btree_map;
 
 use super::{InvalidEvent, limits};
 
+/// The bytes of memory that a header takes beside its name and value: two `String`s in a map, and what allocating them adds.
+const OVERHEAD: usize = 96;
+
 /// The string map that travels with an event: trace context, correlation ids, routing hints.
 ///
 /// Names are unique and kept in alphabetical order. Neither names nor values may be absent, empty names and NUL
@@ -70,8 +73,13 @@ impl Headers {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// The memory that they take, about: each is two texts and its part of a map, which is far more than the bytes of a short one.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes() + self.0.len() * OVERHEAD
+    }
+
     /// The bytes of all names and values.
-    pub(crate) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.0.iter().map(|(name, value)| name.len() + value.len()).sum()
     }
 

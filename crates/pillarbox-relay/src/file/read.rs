@@ -29,6 +29,9 @@ const DEFAULTS: [(&str, &str); 6] = [
     ("dispatch.handler_timeout", "never"),
 ];
 
+/// The setting of which the relay has a form of its own.
+const UNROUTABLE: &str = "dispatch.unroutable";
+
 /// The reader of a file, which goes on behind what is wrong.
 pub(super) struct Reader<'a> {
     places: Places<'a>,
@@ -240,6 +243,13 @@ impl<'a> Reader<'a> {
                 "has settings of a handler, `handler.{handler}`; a relay has routes: set `concurrency` and `rate` there"
             );
             self.refuse(place_of(&table, &format!("handler.{handler}")).unwrap_or(at), &section, problem);
+            return None;
+        }
+        let of_routes = |setting: &pillarbox_config::InForce| setting.key == UNROUTABLE && setting.origin.is_some();
+        if settings.in_force().iter().any(of_routes) {
+            let problem =
+                format!("`{UNROUTABLE}` means nothing to a relay, which takes every event; set `unrouted` in [relay]");
+            self.refuse(place_of(&table, UNROUTABLE).unwrap_or(at), &section, problem);
             return None;
         }
         let url = match settings.database_url() {

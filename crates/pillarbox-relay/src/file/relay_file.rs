@@ -88,8 +88,15 @@ impl RelayFile {
     /// source are in variables such as `PILLARBOX_SHOP_CLAIM__BATCH`.
     pub fn unclaimed_variables(&self, names: impl IntoIterator<Item = String>) -> Vec<String> {
         let prefixes: Vec<String> = self.sources.iter().map(|source| variables(&source.name)).collect();
+        // The keys that stand in no section have one underscore before them.
+        let is_top_level = |rest: &str| {
+            ["MODE", "ENABLED"]
+                .iter()
+                .any(|key| rest.strip_suffix(key).is_some_and(|of| of.is_empty() || of.ends_with('_')))
+        };
         let is_unclaimed = |name: &String| {
-            let is_setting = name.strip_prefix("PILLARBOX_").is_some_and(|rest| rest.contains("__"));
+            let rest = name.strip_prefix("PILLARBOX_");
+            let is_setting = rest.is_some_and(|rest| rest.contains("__") || is_top_level(rest));
             is_setting && !prefixes.iter().any(|prefix| name.starts_with(prefix))
         };
         let mut unclaimed: Vec<String> = names.into_iter().filter(is_unclaimed).collect();

@@ -223,7 +223,7 @@ mod tests {
         }
         assert!(first.resume("orders") && are_paused(&sources) == [true, false], "the source has begun anew");
         assert!(sources.all[0].forwarder.resume("orders"));
-        let ended = tokio::time::timeout(Duration::from_secs(30), sources.run(std::future::ready(()), pending())).await;
+        let ended = timeout(Duration::from_secs(30), sources.run(std::future::ready(()), pending())).await;
         ended.expect("it stops").expect("in order");
     }
 }

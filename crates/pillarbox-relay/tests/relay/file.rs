@@ -84,6 +84,10 @@ fn what_cannot_work_is_refused() {
             named("a-b") + &named("a_b").replace("billing.db", "other.db"),
             "the variables of sources `a-b` and `a_b` all begin with `PILLARBOX_A_B_`; rename one",
         ),
+        (
+            named("stock") + "[source.dispatch]\nunroutable = \"dead\"\n",
+            "`dispatch.unroutable` means nothing to a relay, which takes every event; set `unrouted` in [relay]",
+        ),
         ("sources = [\"shop\"]\n".to_owned() + billing, "there is no [[route]] for source `billing`; add one"),
     ] {
         let error = refused(&rest);
