@@ -8,7 +8,7 @@ use pillarbox_engine::run::TypePause;
 
 use super::{Route, RouteError, RouteRuntime, Sink};
 use crate::forward::{Forwarder, Stranded, TargetLog};
-use crate::guard::{Backoffs, Circuit, Limits, Targets};
+use crate::guard::{Backoffs, CallSize, Circuit, Limits, Targets};
 use crate::observe::{self, Meters, PREFIX};
 use crate::shape::{HeaderRules, Template};
 
@@ -200,6 +200,7 @@ impl Checked {
             only: route.only,
             remake: route.remake,
             limits: Limits::new(route.concurrency, route.rate),
+            call_size: Mutex::new(CallSize::unlimited()),
             circuit: Mutex::new(Circuit::new(route.breaker)),
             targets: Mutex::new(Targets::new(route.breaker)),
             tenants: Mutex::default(),

@@ -8,7 +8,7 @@ use pillarbox_core::publisher::{Message, Publisher};
 use super::pausable_types::PausableTypes;
 use super::rule::Remake;
 use crate::forward::{Stranded, TargetLog};
-use crate::guard::{Backoffs, Circuit, Limits, Part, Parts, Returns, Targets, Tenants};
+use crate::guard::{Backoffs, CallSize, Circuit, Limits, Part, Parts, Returns, Targets, Tenants};
 use crate::observe::Meters;
 use crate::select::{Predicate, Selector};
 use crate::shape::{Format, HeaderRules, Outline, Template};
@@ -45,6 +45,7 @@ pub(crate) struct Sink {
     pub(crate) only: Option<Predicate>,
     pub(crate) remake: Option<Remake>,
     pub(crate) limits: Limits,
+    pub(crate) call_size: Mutex<CallSize>,
     pub(crate) circuit: Mutex<Circuit>,
     /// The targets and servers in trouble, where the target depends on the event.
     pub(crate) targets: Mutex<Targets>,

@@ -7,5 +7,6 @@ mod metrics;
 mod order;
 mod partly;
 mod routing;
+mod slow_way;
 mod start;
 mod targets;
