@@ -1,6 +1,6 @@
 //! A way to the destination that carries few messages in the time of a call.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
