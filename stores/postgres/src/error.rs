@@ -139,6 +139,9 @@ fn server(error: &DbError) -> (StoreErrorKind, String) {
             "the session is read-only: the server is a standby after a failover, or `default_transaction_read_only` is on",
         ),
         "57014" | "25P03" => plain(StoreErrorKind::Unavailable),
+        "42501" if message.starts_with("must be owner") => {
+            with(StoreErrorKind::Denied, "do it as its owner, or as a member of the owner's role")
+        }
         "42501" => with(StoreErrorKind::Denied, "grant the user the privilege"),
         "3D000" => with(StoreErrorKind::Config, "create the database, or name another one in the URL"),
         "3F000" => (StoreErrorKind::Schema, unmigrated(message) + ", or name the schema, as in `billing.outbox_event`"),

@@ -91,7 +91,7 @@ const OF_OTHERS: &str = "action_end action_record actions actions_purge evict fr
                          partition_owners pause_ended pause_found pauses probe renew resume share statistics_there \
                          take_partitions take_table";
 /// Statements without a plan: they insert values, read no table, or are of a table that only `ANALYZE` makes.
-const WITHOUT_A_PLAN: &str = "join now pause statistics_forget";
+const WITHOUT_A_PLAN: &str = "join now pause statistics_forget statistics_small";
 
 /// Every statement, and how it finds events.
 fn expected() -> Vec<(String, Vec<&'static str>)> {

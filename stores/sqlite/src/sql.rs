@@ -127,7 +127,7 @@ statements! {
     migration_ours migration_version names newest node_alive node_registered nodes now owner_is partition_owners
     partitions pause pause_ended pause_found pauses pending probe promote_due purge purge_window reclaim_orphans
     record record_by_seq record_json release rename renew replay resume retry_now share states statistics_forget
-    statistics_there take_partitions take_table
+    statistics_small statistics_there take_partitions take_table
 }
 
 impl Sql {

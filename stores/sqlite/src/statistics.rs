@@ -8,8 +8,7 @@ use crate::store::Session;
 /// rather than look rows up by their key. Years of delivered events later, every batch of verdicts would read them all.
 /// Without statistics it expects a large table, which is what the statements are written for.
 pub(crate) async fn forget_small(session: &mut Session<'_>) -> sqlx::Result<()> {
-    let there: bool = query_scalar(session.sql.statistics_there.clone()).fetch_one(&mut *session.connection).await?;
-    if !there {
+    if !are_small(session).await? {
         return Ok(());
     }
     let forget = query(session.sql.statistics_forget.clone()).bind(session.table.event());
@@ -18,4 +17,14 @@ pub(crate) async fn forget_small(session: &mut Session<'_>) -> sqlx::Result<()> 
         raw_sql("ANALYZE sqlite_schema").execute(&mut *session.connection).await?;
     }
     Ok(())
+}
+
+/// True if there are such statistics.
+pub(crate) async fn are_small(session: &mut Session<'_>) -> sqlx::Result<bool> {
+    let there: bool = query_scalar(session.sql.statistics_there.clone()).fetch_one(&mut *session.connection).await?;
+    if !there {
+        return Ok(false);
+    }
+    let small = query_scalar(session.sql.statistics_small.clone()).bind(session.table.event());
+    small.fetch_one(&mut *session.connection).await
 }

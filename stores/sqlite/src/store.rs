@@ -9,6 +9,7 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
+use pillarbox_core::store::schema::{LOCK_PAUSE, PATIENCE};
 use pillarbox_core::store::{
     BegunAttempt, Examine, Fetch, Fetched, Interventions, LeaseClock, NodeFigures, NodeStatus, RowId, Store, StoreInfo,
     TableName, Writers, operation,
@@ -343,7 +344,19 @@ impl Store for SqliteStore {
         if self.inner.opened.get().is_none() {
             self.connect().await?;
         }
-        self.write(operation::MIGRATE, migrate::migrate).await
+        if self.read(operation::MIGRATE, migrate::is_up_to_date).await? {
+            return Ok(());
+        }
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.write(operation::MIGRATE, migrate::migrate).await {
+                Err(error) if error.kind() == StoreErrorKind::Contention && Instant::now() < deadline => {
+                    tracing::warn!(table = %self.inner.table, %error, "a migration waits for its turn; trying again");
+                    sleep(LOCK_PAUSE).await;
+                }
+                migrated => return migrated,
+            }
+        }
     }
 
     fn migration_sql(&self) -> String {

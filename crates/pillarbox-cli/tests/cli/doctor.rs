@@ -83,6 +83,28 @@ async fn what_all_stores_have_in_common_is_found() {
     assert!(codes(&doctor(&[])).contains(&"schema-version"));
 }
 
+/// What a newer release has taken away is not to be put back.
+#[tokio::test]
+async fn beside_tables_of_another_version_no_index_of_this_release_is_offered() {
+    for (version, index) in [("99, 99", true), ("99, 99", false), ("5, 4", false)] {
+        let (_folder, store) = sqlite();
+        let versions = if version.starts_with('5') { "DELETE FROM outbox_migration;" } else { "" };
+        let drop = if index { "DROP INDEX outbox_event_dead;" } else { "" };
+        execute(
+            &store,
+            &format!(
+                "{NODE} {versions} {drop} INSERT OR REPLACE INTO outbox_migration (version, applied_at, compatible_from)
+                 SELECT column1, 0, column2 FROM (VALUES ({version}))"
+            ),
+        )
+        .await;
+        let report = run(&["doctor", "--store", &store, "--json"]).json();
+        assert_eq!(codes(&report), ["schema-version"], "{report}");
+        let not_checked = report["not_checked"].as_array().unwrap();
+        assert!(not_checked.iter().any(|check| check["code"] == "sqlite-index-missing"), "{report}");
+    }
+}
+
 #[tokio::test]
 async fn events_that_nobody_takes_are_found_with_their_types() {
     let (_folder, store) = sqlite();

@@ -6,6 +6,9 @@ use crate::ownership::NodeMode;
 /// The remedy for tables that are missing or of an older version. The program `pillarbox` puts its own command in its place.
 pub const MIGRATE: &str = "run `store.migrate()` or `pillarbox migrate`";
 
+/// The remedy for tables that a newer release has migrated, on which this one cannot run.
+pub const UPGRADE: &str = "upgrade Pillarbox";
+
 /// The command that creates or upgrades the tables of an outbox, to be pasted into a shell: with `--store` if it is given, and with `--table`
 /// unless that is the default.
 #[must_use]

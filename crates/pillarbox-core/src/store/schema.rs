@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::TableName;
-use super::refusal::unmigrated;
+use super::refusal::{UPGRADE, unmigrated};
 
 /// The time for which a migration tries to get the locks it needs, before it says who keeps them.
 pub const PATIENCE: Duration = Duration::from_secs(300);
@@ -39,7 +39,7 @@ impl SchemaVersion {
         let needed = self.compatible_from.unwrap_or(self.applied);
         Err(format!(
             "the tables of {table} are of version {}, newer than the {known} this release knows, and need a release that knows \
-             {needed}; upgrade Pillarbox",
+             {needed}; {UPGRADE}",
             self.applied
         ))
     }

@@ -38,15 +38,18 @@ pub(crate) async fn examine(doctor: &Doctor, store: &Arc<dyn Store>, results: &m
         return;
     };
     if common(doctor, &*view, results).await {
-        // Where a part was lost, a migration is no remedy.
+        // Where a part was lost, they are of this version all the same.
         let is_current = !results.iter().any(|checked| {
-            checked.check == &checks::SCHEMA && matches!(checked.judgement, Judgement::Found { command: Some(_), .. })
+            // The remedy for older ones is a command.
+            checked.check == &checks::SCHEMA
+                && matches!(&checked.judgement, Judgement::Found { command, evidence }
+                    if command.is_some() || evidence.contains(refusal::UPGRADE))
         });
         let found = view.examine(&doctor.thresholds).await;
         // Tables of another version have other indexes, and to create those of this release by hand would be wrong.
         results.extend(found.into_iter().map(|checked| match checked.check {
             check if !is_current && check.code.ends_with("-index-missing") => {
-                check.not_checked("the tables are of another version; migrate them first")
+                check.not_checked("the tables are of another version than those of this release")
             }
             _ => checked,
         }));
@@ -187,7 +190,13 @@ impl<S: Store + ?Sized> Checkup<'_, S> {
             Err(reason) => {
                 let both = [&checks::LATE, &checks::DEAD].map(|check| check.not_checked(reason.clone()));
                 results.extend(both);
-                // Behind a lock nothing else would be found.
+                // Behind a lock nothing else would be found. Tables of another version explain themselves.
+                let is_of_the_schema = |checked: &Checked| {
+                    checked.check == &checks::SCHEMA && matches!(checked.judgement, Judgement::Found { .. })
+                };
+                if results.iter().any(is_of_the_schema) {
+                    return;
+                }
                 results.push(UNFINISHED.found(format!("the events could not be counted: {reason}")));
             }
         }

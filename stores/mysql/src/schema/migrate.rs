@@ -15,6 +15,9 @@ use crate::session::Session;
 use crate::sql::{render, without_comments};
 use crate::store::Inner;
 
+/// The time for which the migration of another process is waited for: less than a call may take in all.
+const LONGEST_MIGRATION: Duration = Duration::from_secs(3000);
+
 /// Runs what is missing, one process at a time. Where nothing is missing nothing is locked or written, and no privilege
 /// to create tables is needed.
 ///
@@ -33,15 +36,14 @@ async fn bring_up(store: &Inner, patience: Duration) -> Result<(), Failure> {
         return Ok(());
     }
     lock(store, &mut session).await?;
-    let deadline = Instant::now() + patience;
     // Another process may have done it while this one waited.
     let version = found(store, &mut session).await?;
     let script = upgrade(&MIGRATIONS, &store.table, version)?;
     if !script.is_empty() && version.applied == 0 {
-        prepare(store, &mut session, deadline).await?;
+        prepare(store, &mut session, patience).await?;
     }
     for statement in statements(&without_comments(&script)) {
-        make(store, &mut session, statement, deadline).await?;
+        make(store, &mut session, statement, patience).await?;
     }
     // The session is closed, not given back: with it goes the lock, and what was set for the migration.
     Ok(())
@@ -58,18 +60,28 @@ async fn lock(store: &Inner, session: &mut Session) -> Result<(), Failure> {
     let values = [
         ("schema", &Literal::optional_text(store.table.schema())),
         ("table", &Literal::text(store.table.event())),
-        ("seconds", &Literal::int(3600)),
+        ("seconds", &Literal::int(LOCK_WAIT.as_secs().try_into().unwrap_or(1))),
     ];
-    let answers = session.run(fill(&store.sql.migration_lock, &values)).await?;
-    if answers.first(0).map(|row| is_true(row, 0)).transpose()? == Some(true) {
-        return Ok(());
+    let take = fill(&store.sql.migration_lock, &values);
+    let (deadline, mut is_told) = (Instant::now() + LONGEST_MIGRATION, false);
+    loop {
+        let answers = session.run(&take).await?;
+        if answers.first(0).map(|row| is_true(row, 0)).transpose()? == Some(true) {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            let problem =
+                "another migration of these tables has not ended; wait for it, or end its connection".to_owned();
+            return Err(Failure::Refused(StoreErrorKind::Contention, problem));
+        }
+        if !std::mem::replace(&mut is_told, true) {
+            tracing::warn!(table = %store.table, "another migration is under way; waiting for its end");
+        }
     }
-    let problem = "another migration of these tables has not ended; wait for it, or end its connection".to_owned();
-    Err(Failure::Refused(StoreErrorKind::Contention, problem))
 }
 
 /// Before the first version: adopts a table of outbox-java, and makes the database. What refuses comes first.
-async fn prepare(store: &Inner, session: &mut Session, deadline: Instant) -> Result<(), Failure> {
+async fn prepare(store: &Inner, session: &mut Session, patience: Duration) -> Result<(), Failure> {
     let table = &store.table;
     let is_to_be_adopted = is_to_be_adopted(store, session).await?;
     if let Some(schema) = table.schema() {
@@ -80,7 +92,7 @@ async fn prepare(store: &Inner, session: &mut Session, deadline: Instant) -> Res
         }
     }
     if is_to_be_adopted {
-        make(store, session, &render(&without_comments(ADOPT), table), deadline).await?;
+        make(store, session, &render(&without_comments(ADOPT), table), patience).await?;
     }
     Ok(())
 }

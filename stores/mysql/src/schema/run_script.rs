@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::store::refusal;
 use pillarbox_core::store::schema::LOCK_PAUSE;
@@ -21,13 +23,16 @@ pub(super) async fn make(
     store: &Inner,
     session: &mut Session,
     statement: &str,
-    deadline: Instant,
+    patience: Duration,
 ) -> Result<(), Failure> {
+    // From the first lock that was refused: what the statement before has taken for its own work is nobody's fault.
+    let mut deadline = None;
     loop {
         match session.run(statement).await {
             Err(failure) if failure.is_there_already() => return check_made(store, session, statement).await,
             Err(failure) if failure.is_contention() => {
                 let (table, open) = (&store.table, open_transactions(session).await);
+                let deadline = *deadline.get_or_insert_with(|| Instant::now() + patience);
                 if Instant::now() >= deadline {
                     return Err(Failure::Refused(StoreErrorKind::Contention, refusal::in_use(table, &open)));
                 }

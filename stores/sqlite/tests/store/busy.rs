@@ -76,6 +76,27 @@ async fn a_lock_that_is_never_released_is_contention() {
     assert_eq!(store.settle(&nobody(), Fence::Table, &done(&store, &[1]).await).await.expect("the lock is free"), [1]);
 }
 
+/// As while another process migrates a large table.
+#[tokio::test]
+async fn a_migration_waits_for_the_lock_and_needs_none_where_nothing_is_missing() {
+    let scratch = Scratch::new();
+    let store =
+        SqliteOptions::new(scratch.file()).busy_timeout(Duration::from_millis(100)).open().await.expect("opens");
+    let foreign = scratch.foreign_pool().await;
+    let held = foreign.begin_with("BEGIN IMMEDIATE").await.expect("begins");
+    let later = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        held.rollback().await.expect("rolls back");
+    };
+    let (migrated, ()) = tokio::join!(timeout(Duration::from_secs(20), store.migrate()), later);
+    migrated.expect("in time").expect("it had its turn");
+
+    let held = foreign.begin_with("BEGIN IMMEDIATE").await.expect("begins");
+    let none = timeout(Duration::from_secs(1), store.migrate()).await;
+    none.expect("it waits for nobody").expect("nothing is missing");
+    held.rollback().await.expect("rolls back");
+}
+
 #[tokio::test]
 async fn a_transaction_held_on_the_writer_is_contention_too() {
     let scratch = Scratch::new();
