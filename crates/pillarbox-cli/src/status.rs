@@ -160,13 +160,13 @@ impl Status {
     fn text(&self, target: &Target) -> String {
         let Backlog { due, delayed, dead, oldest_due } = self.backlog;
         let oldest = oldest_due.map_or_else(|| "-".to_owned(), duration::human);
-        let list = format!("given up; `{}` shows why", target.command(&["dead", "list"]));
+        let list = format!("given up; `{}` counts why", target.command(&["dead", "summary"]));
         let see_blocked = format!("see `{}`", target.command(&["keys", "blocked"]));
         let mut lines = vec![
             (
                 "due",
                 grouped(due),
-                "waiting for a node, in the memory of one, or left by a paused route (the relay's /status says why)",
+                "waiting for a node, in the memory of one, behind another event of the key, or left by a paused route (the relay's /status says why)",
             ),
             ("oldest due", oldest, "how long it has been waiting"),
             (

@@ -133,6 +133,8 @@ fn routes() -> Router<App> {
         .route("/login", get(auth::show_login).post(auth::log_in))
         .route("/logout", post(auth::log_out))
         .route("/go", get(pages::go))
+        .route("/s/{source}", get(pages::of_source))
+        .route("/s/{source}/", get(pages::of_source))
         .route("/s/{source}/overview", get(pages::overview::page))
         .route("/s/{source}/series", get(pages::overview::series))
         .route("/s/{source}/events", get(pages::events::page))

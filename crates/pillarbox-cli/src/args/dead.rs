@@ -41,8 +41,8 @@ pub(crate) enum Dead {
     },
     /// Count events that were given up by type, handler and error, most first: what an outage left, at a glance.
     ///
-    /// Words with four digits or more, which are ids or times, do not tell errors apart; where they differ, the error has `…` in their place. An
-    /// event whose handlers have names counts for each that gave it up.
+    /// Words with a digit, such as ids and times, do not tell errors apart, and where they differ the error has `*` in their place; a number behind a
+    /// word such as `HTTP` or `code` does. An event whose handlers have names counts for each that gave it up.
     Summary {
         #[command(flatten)]
         target: Target,

@@ -9,6 +9,9 @@ use crate::failure::Failure;
 use crate::listing::time;
 use crate::store;
 
+/// The most reasons in a table.
+const SHOWN: usize = 30;
+
 /// Counts the events that were given up by their types, handlers and errors.
 pub(crate) async fn run(target: &Target, matching: &Matching, limit: usize, wide: bool) -> Result<ExitCode, Failure> {
     let read = store::on(target, async |store| {
@@ -77,15 +80,20 @@ fn text(found: &DeadReasons, wide: bool) -> String {
         cells.push(report::error(reason.error.as_deref(), wide));
         cells
     };
-    let table = report::listing(heading, found.reasons.iter().map(row)).trim_fmt();
+    let table = report::listing(heading, found.reasons.iter().take(SHOWN).map(row)).trim_fmt();
     format!("{table}\n\n{}", sum(found))
 }
 
 /// What the table is made of, and what it lacks.
 fn sum(found: &DeadReasons) -> String {
     let mut sum = format!("{}, {}", counted(found.read, "event"), counted(found.reasons.len() as u64, "reason"));
+    let not_shown: u64 = found.reasons.iter().skip(SHOWN).map(|reason| reason.events).sum();
+    if not_shown > 0 {
+        let reasons = counted(found.reasons.len().saturating_sub(SHOWN) as u64, "reason");
+        sum += &format!("; {reasons} with {} in all not shown, but by --json", counted(not_shown, "event"));
+    }
     if found.others > 0 {
-        sum += &format!("; {} with other reasons", counted(found.others, "event"));
+        sum += &format!("; {} with reasons of a few events each left out", counted(found.others, "event"));
     }
     if found.has_more {
         sum += "; newer events match too: read more with --limit";

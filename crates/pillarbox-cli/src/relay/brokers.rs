@@ -42,10 +42,15 @@ pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failu
         read => read.map_err(RelayError::from)?,
     };
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    for name in read.unclaimed_variables(names) {
-        report::note(&format!(
-            "warning: the variable {name} changes nothing: no source of the file has such a name; those of a source `shop` begin with PILLARBOX_SHOP_"
-        ));
+    for variable in read.unclaimed_variables(names) {
+        const PROBLEM: &str =
+            "no source of the file has such a name; those of a source `shop` begin with PILLARBOX_SHOP_";
+        if args.check || args.dry_run {
+            report::note(&format!("warning: the variable {variable} changes nothing: {PROBLEM}"));
+        } else {
+            // In the form of the log, which may be JSON.
+            tracing::warn!(variable, "a variable changes nothing: {PROBLEM}");
+        }
     }
     let relay = Relay::new(read)?;
     if args.check {

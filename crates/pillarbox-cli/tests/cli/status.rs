@@ -34,7 +34,7 @@ async fn status_counts_the_backlog_and_every_row_if_asked() {
 
     let text = run(&["status", "--store", &file]).stdout;
     assert!(text.contains("outbox_event in SQLite") && text.contains("No node is running"), "{text}");
-    assert!(text.contains(&format!("`pillarbox dead list --store {file}` shows why")), "{text}");
+    assert!(text.contains(&format!("`pillarbox dead summary --store {file}` counts why")), "{text}");
     assert!(!text.contains("blocked"), "nobody delivers by key: {text}");
 }
 

@@ -17,7 +17,7 @@ pub(crate) mod settings;
 use std::future::Future;
 use std::time::Duration;
 
-use axum::extract::Query;
+use axum::extract::{OriginalUri, Query};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use pillarbox_core::error::StoreError;
 use serde::Deserialize;
@@ -52,4 +52,11 @@ pub(crate) async fn go(Query(Go { source, page }): Query<Go>) -> Response {
         return Problem::not_found("there is no such page").into_response();
     }
     Redirect::to(&format!("s/{source}/{page}")).into_response()
+}
+
+/// Leads to the first page of a source.
+pub(crate) async fn of_source(uri: OriginalUri) -> Response {
+    let is_folder = uri.path().ends_with('/');
+    let name = uri.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    Redirect::to(&if is_folder { "overview".to_owned() } else { format!("{name}/overview") }).into_response()
 }

@@ -13,6 +13,9 @@ use crate::view::View;
 /// The most events that are read for the page, oldest first.
 const READ: usize = 5_000;
 
+/// The most reasons on the page.
+const SHOWN: usize = 100;
+
 #[derive(Deserialize)]
 pub(crate) struct From {
     #[serde(flatten)]
@@ -32,7 +35,7 @@ pub(crate) async fn page(view: View, Query(From { filters, unknown }): Query<Fro
     };
     let fixed = html! {
         p.faint {
-            "Events of one type, handler and error are counted together. Words with four digits or more, which are ids or times, do not tell errors apart. "
+            "Events of one type, handler and error are counted together. Words with a digit, such as ids and times, do not tell errors apart. A number leads to the events whose errors contain what is common to those of the reason, which may be more. "
             a href={ (view.href("dead")) "?" (filters.query(&[])) } { "List them one by one" } "."
         }
     };
@@ -47,7 +50,7 @@ fn list(view: &View, filters: &Filters, found: &DeadReasons) -> Markup {
                 th.num scope="col" { "Events" } th scope="col" { "Event type" } th scope="col" { "Handler" } th scope="col" { "Error" }
                 th scope="col" { "First" } th scope="col" { "Last" } th scope="col" { "Example" }
             } }
-            tbody { @for reason in &found.reasons { tr id={ "row-" (reason.seq) } {
+            tbody { @for reason in found.reasons.iter().take(SHOWN) { tr id={ "row-" (reason.seq) } {
                 th.num scope="row" data-label="Events" { a href=(of(view, filters, reason)) { (grouped(reason.events)) span.sr { " events, listed" } } }
                 td data-label="Event type" { (reason.event_type) }
                 td data-label="Handler" { (or_dash(reason.handler.as_deref())) }
@@ -58,7 +61,8 @@ fn list(view: &View, filters: &Filters, found: &DeadReasons) -> Markup {
                 td data-label="Example" { a href=(view.href(&format!("event/{}", reason.seq))) { (reason.seq) } }
             } } }
         } }
-        @if found.others > 0 { p.faint { (grouped(found.others)) " more events have other reasons." } }
+        @if found.reasons.len() > SHOWN { p.faint { "These are the most frequent of " (grouped(found.reasons.len() as u64)) " reasons." } }
+        @if found.others > 0 { p.faint { (grouped(found.others)) " more events have reasons of a few events each." } }
         @if found.has_more { p.faint { "Of the oldest " (grouped(found.read)) " events; narrow the filter, or ask " code { "pillarbox dead summary" } "." } }
     }
 }

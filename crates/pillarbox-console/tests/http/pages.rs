@@ -43,6 +43,10 @@ async fn each_page_says_what_to_do_where_nothing_is() {
         );
         assert_nothing_inline(page, &answer.body);
     }
+    for (path, to) in [("/s/shop", "shop/overview"), ("/s/shop/", "overview")] {
+        let answer = site.get(path).await;
+        assert_eq!((answer.status, answer.header("location")), (StatusCode::SEE_OTHER, to), "{path}");
+    }
     for path in ["/s/other/overview", "/s/shop/nowhere", "/s/shop/event/17", "/s/shop/job/1"] {
         let answer = site.get(path).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");

@@ -14,7 +14,7 @@ use super::{Command, ConnectionId, Dialect, Lookup, NewRow, Receipts, Statement}
 #[diagnostic::on_unimplemented(
     message = "events cannot be written, nor messages received, on `{Self}`",
     label = "not a transaction that Pillarbox knows",
-    note = "pass the transaction itself, such as `&mut tx`; a pool or a plain connection will not do, because events and received messages commit with the business data",
+    note = "pass the transaction itself, such as `&mut tx`; a pool will not do, and a connection without a transaction is refused when it runs, because events and received messages commit with the business data",
     note = "transactions are known by the adapter of their driver: pillarbox feature `sqlx-postgres`, `sqlx-mysql`, `sqlx-sqlite`, `tokio-postgres`, `mysql-async`, `sea-orm-postgres`, `sea-orm-mysql`, `sea-orm-sqlite`, `diesel-postgres`, `diesel-sqlite`, `diesel-async-postgres`, `diesel-async-mysql` or `rusqlite`",
     note = "another major version of a driver has other types, which are not known: `cargo tree --duplicates` shows both"
 )]

@@ -118,7 +118,7 @@ pub(super) static DEAD: Check = Check {
     severity: Warning,
     healthy: "no events are DEAD",
     cause: "Events were given up after their last attempt, or for an error that is not tried again.",
-    remedy: "`pillarbox dead list` shows why. Mend the cause, then `pillarbox dead replay --all`, narrowed by `--event-type` or `--error`, or `dead discard` for those that are not wanted.",
+    remedy: "`pillarbox dead summary` counts why, and `dead list` shows each. Mend the cause, then `pillarbox dead replay --all`, narrowed by `--event-type` or `--error`, or `dead discard` for those that are not wanted.",
 };
 pub(super) static BLOCKED: Check = Check {
     code: "keys-blocked",

@@ -3,21 +3,28 @@ use std::collections::HashMap;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::store::DeadEvent;
 
-/// Reasons that are told apart; what a further one would hold is counted as a whole.
-const MOST: usize = 1_000;
+/// Reasons that are held at a time. Beyond it those of the fewest events go.
+const MOST: usize = 2_000;
 
-/// What stands for a word that differs from event to event.
-const MASK: &str = "…";
+/// What stands in a pattern for a word that differs from event to event. Errors hold no such character.
+const PLACE: char = '\0';
 
-/// From this number of digits on, a word of an error is taken for an id, a time or an amount. Status codes have fewer.
-const DIGITS_OF_AN_ID: usize = 4;
+/// A common text that is shorter may stand in any error.
+const MIN_COMMON_TEXT: usize = 8;
+
+/// Words behind which a number is no id, but says what happened.
+const BEFORE_A_CODE: [&str; 10] =
+    ["answered", "code", "errno", "error", "exit", "http", "returned", "signal", "sqlstate", "status"];
+
+/// The digits of such a number, at most.
+const DIGITS_OF_A_CODE: usize = 5;
 
 /// Why events were given up, from [`DeadEvents::reasons`](super::DeadEvents::reasons).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeadReasons {
-    /// The reasons, those of most events first. At most a thousand.
+    /// The reasons, those of most events first: two thousand at most. Where there were more, those of few events were left out.
     pub reasons: Vec<DeadReason>,
-    /// Events that were read and have reasons beyond these thousand.
+    /// Events that were read and whose reasons were left out.
     pub others: u64,
     /// Events that were read, each once for every handler that gave it up: those of all reasons, and the others.
     pub read: u64,
@@ -32,11 +39,11 @@ pub struct DeadReason {
     pub event_type: String,
     /// The handler that gave them up, if their events have several.
     pub handler: Option<String>,
-    /// Their error. Words with four digits or more, which are ids or times, do not tell errors apart, and are `…` where they differ. `None`
-    /// for rows without an error, as another program may have left them.
+    /// Their error. Words with a digit, such as ids and times, do not tell errors apart, and are `*` where the errors differ; a number behind
+    /// a word such as `HTTP` or `code` does. `None` for rows without an error, as another program may have left them.
     pub error: Option<String>,
     /// A text that the errors of all of them contain, for [`DeadFilter::error_contains`](pillarbox_core::store::DeadFilter::error_contains).
-    /// `None` if nothing is common to them.
+    /// `None` if nothing of eight characters or more is common to them. Other errors may contain it too.
     pub common_text: Option<String>,
     /// Number of events.
     pub events: u64,
@@ -69,29 +76,43 @@ impl Grouping {
         let key = (event.event_type, event.handler, pattern);
         if let Some(reason) = self.reasons.get_mut(&key) {
             if reason.error != event.last_error {
-                reason.error = key.2;
+                reason.error = key.2.map(|pattern| pattern.replace(PLACE, "*"));
             }
             reason.events += 1;
             reason.first = reason.first.into_iter().chain(event.dead_at).min();
             reason.last = reason.last.max(event.dead_at);
             reason.seq = event.seq;
             reason.event_id = event.event_id;
-        } else if self.reasons.len() < MOST {
-            let reason = DeadReason {
-                event_type: key.0.clone(),
-                handler: key.1.clone(),
-                error: event.last_error,
-                common_text: key.2.as_deref().and_then(longest_part),
-                events: 1,
-                first: event.dead_at,
-                last: event.dead_at,
-                seq: event.seq,
-                event_id: event.event_id,
-            };
-            self.reasons.insert(key, reason);
-        } else {
-            self.others += 1;
+            return;
         }
+        if self.reasons.len() >= MOST {
+            self.make_room();
+        }
+        let reason = DeadReason {
+            event_type: key.0.clone(),
+            handler: key.1.clone(),
+            error: event.last_error,
+            common_text: key.2.as_deref().and_then(longest_part),
+            events: 1,
+            first: event.dead_at,
+            last: event.dead_at,
+            seq: event.seq,
+            event_id: event.event_id,
+        };
+        self.reasons.insert(key, reason);
+    }
+
+    /// Leaves out the half of the reasons that has the fewest events, so that one that comes late and often has its place.
+    fn make_room(&mut self) {
+        let mut counts: Vec<u64> = self.reasons.values().map(|reason| reason.events).collect();
+        let middle = counts.len() / 2;
+        let (_, median, _) = counts.select_nth_unstable(middle);
+        let few = *median;
+        self.reasons.retain(|_, reason| {
+            let stays = reason.events > few;
+            self.others += if stays { 0 } else { reason.events };
+            stays
+        });
     }
 
     pub(super) fn finish(self, has_more: bool) -> DeadReasons {
@@ -101,31 +122,42 @@ impl Grouping {
     }
 }
 
-/// The error, with a mark in the place of each word that has the digits of an id.
+/// The error, with [`PLACE`] for each word that has a digit, but for codes.
 fn pattern(error: &str) -> String {
     let mut pattern = String::with_capacity(error.len());
-    let mut rest = error;
+    let (mut rest, mut before) = (error, "");
     while !rest.is_empty() {
-        let word = rest.find(|c| !is_of_a_word(c)).unwrap_or(rest.len());
-        let (word, behind) = rest.split_at(word);
-        let has_id = word.bytes().filter(u8::is_ascii_digit).count() >= DIGITS_OF_AN_ID;
-        pattern.push_str(if has_id { MASK } else { word });
-        let between = behind.find(is_of_a_word).unwrap_or(behind.len());
-        let (between, next) = behind.split_at(between);
+        let (word, behind) = rest.split_at(rest.find(is_between).unwrap_or(rest.len()));
+        let (between, next) = behind.split_at(behind.find(|c| !is_between(c)).unwrap_or(behind.len()));
+        let core = word.trim_end_matches(['.', ':', '!', '?']);
+        if core.bytes().any(|byte| byte.is_ascii_digit()) && !is_code(before, core) {
+            pattern.push(PLACE);
+            pattern.push_str(word.strip_prefix(core).unwrap_or_default());
+        } else {
+            pattern.push_str(word);
+        }
         pattern.push_str(between);
-        rest = next;
+        (rest, before) = (next, core);
     }
     pattern
 }
 
-fn is_of_a_word(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '-' | '_')
+/// True for a number that says what happened, by the word before it.
+fn is_code(before: &str, word: &str) -> bool {
+    word.len() <= DIGITS_OF_A_CODE
+        && word.bytes().all(|byte| byte.is_ascii_digit())
+        && BEFORE_A_CODE.iter().any(|known| known.eq_ignore_ascii_case(before))
 }
 
-/// The longest part of a pattern between two marks.
+/// True for what stands between words. Times and addresses are one word each.
+fn is_between(c: char) -> bool {
+    c.is_whitespace() || "'\"`()[]{}<>,;=|/".contains(c)
+}
+
+/// The longest part of a pattern between two places.
 fn longest_part(pattern: &str) -> Option<String> {
-    let part = pattern.split(MASK).map(str::trim).max_by_key(|part| part.len())?;
-    Some(part).filter(|part| !part.is_empty()).map(str::to_owned)
+    let part = pattern.split(PLACE).map(str::trim).max_by_key(|part| part.len())?;
+    Some(part).filter(|part| part.chars().count() >= MIN_COMMON_TEXT).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -161,17 +193,37 @@ mod tests {
     fn errors_that_differ_in_an_id_are_one_reason_and_those_that_differ_in_a_status_are_two() {
         let found = group([
             event(1, "placed", Some("order 47110 at 12:30: HTTP 503"), Some(5)),
-            event(2, "placed", Some("order 3fa85f64-5717-4562 at 12:30: HTTP 503"), Some(3)),
+            event(2, "placed", Some("order 3fa85f64-5717-4562 at 12:31: HTTP 503"), Some(3)),
             event(3, "placed", Some("order 47111 at 12:30: HTTP 400"), Some(4)),
-            event(4, "placed", Some("order 47112 at 12:30: HTTP 503"), None),
+            event(4, "placed", Some("order A-1 at 12:30: HTTP 503"), None),
         ]);
         let [most, least] = found.reasons.as_slice() else { panic!("{found:?}") };
         assert_eq!((most.events, least.events, found.read, found.others), (3, 1, 4, 0));
-        assert_eq!(most.error.as_deref(), Some("order … at 12:30: HTTP 503"));
-        assert_eq!(most.common_text.as_deref(), Some("at 12:30: HTTP 503"));
+        assert_eq!(most.error.as_deref(), Some("order * at *: HTTP 503"));
+        assert_eq!(most.common_text.as_deref(), Some(": HTTP 503"));
         assert_eq!([most.first, most.last], [3, 5].map(|micros| Some(Timestamp::from_micros(micros))));
         assert_eq!((most.seq, most.event_id.as_str()), (4, "event-4"));
         assert_eq!(least.error.as_deref(), Some("order 47111 at 12:30: HTTP 400"));
+    }
+
+    #[test]
+    fn words_with_a_digit_are_places_but_for_codes() {
+        for (error, expected) in [
+            ("customer 206 is unknown", "customer * is unknown"),
+            ("the bank refuses o-0.", "the bank refuses *."),
+            ("HTTP 503 from 10.0.55.47:8443", "HTTP 503 from *"),
+            ("error at 2026-11-28T18:42:10Z: deadlock", "error at *: deadlock"),
+            (
+                "https://bank.example/orders/17: answered 404 Not Found",
+                "https://bank.example/orders/*: answered 404 Not Found",
+            ),
+            ("Error 1205 (HY000): lock wait, code: 40001", "Error 1205 (*): lock wait, code: 40001"),
+            ("status 1234567", "status *"),
+            ("Zürich 🏔 “17”", "Zürich 🏔 *"),
+            ("", ""),
+        ] {
+            assert_eq!(pattern(error).replace(PLACE, "*"), expected);
+        }
     }
 
     #[test]
@@ -195,16 +247,22 @@ mod tests {
 
     #[test]
     fn a_text_of_ids_alone_has_nothing_in_common() {
-        let found =
-            group([event(1, "placed", Some("12345 67890"), None), event(2, "placed", Some("12346 67891"), None)]);
+        let errors = ["no: 12345 67890", "no: 12346 67891"];
+        let found = group((0..).zip(errors).map(|(seq, error)| event(seq, "placed", Some(error), None)));
         let [reason] = found.reasons.as_slice() else { panic!("{found:?}") };
-        assert_eq!((reason.error.as_deref(), reason.common_text.as_deref()), (Some("… …"), None));
+        assert_eq!((reason.error.as_deref(), reason.common_text.as_deref()), (Some("no: * *"), None));
     }
 
+    /// The oldest events are read first, and the outage of today is the newest.
     #[test]
-    fn no_more_than_a_thousand_reasons_are_held() {
-        let word = |number: i64| char::from_u32(0x4e00 + u32::try_from(number).unwrap()).unwrap().to_string();
-        let found = group((0..1_200).map(|seq| event(seq, "placed", Some(&word(seq)), None)));
-        assert_eq!((found.reasons.len(), found.others, found.read), (1_000, 200, 1_200));
+    fn a_reason_that_comes_late_and_often_has_its_place_among_many() {
+        let word = |number: i64| char::from_u32(0x4e00 + u32::try_from(number).expect("small")).map(String::from);
+        let early = (0..5_000).map(|seq| event(seq, "placed", word(seq).as_deref(), None));
+        let often = (5_000..8_000).map(|seq| event(seq, "placed", Some("connection refused"), None));
+        let found = group(early.chain(often));
+        assert!(found.reasons.len() <= MOST, "{}", found.reasons.len());
+        assert_eq!((found.reasons[0].events, found.reasons[0].error.as_deref()), (3_000, Some("connection refused")));
+        let told: u64 = found.reasons.iter().map(|reason| reason.events).sum();
+        assert_eq!((told + found.others, found.read), (8_000, 8_000));
     }
 }

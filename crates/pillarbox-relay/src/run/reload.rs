@@ -15,8 +15,9 @@ use super::sources::{Sources, work};
 use crate::file::{FileError, RelayFile, Source};
 use crate::relay::{RelayError, forwarder, may_join};
 
-/// The time in which the databases have to answer that a new file puts in the place of others.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time in which the databases have to answer that a new file puts in the place of others: more than a connection may take, whose error has the
+/// address.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The changes that a new file has made, as numbers of sources.
 #[derive(Debug, Default)]
@@ -144,6 +145,10 @@ fn connects_alike(source: &Source, before: &Source) -> bool {
 /// Asks the new database of a source whether it can be delivered from.
 async fn ask(source: &Source, before: &Source) -> Result<(), RelayError> {
     let asked = async {
+        tracing::info!(
+            source = source.name,
+            "the database of the new file is asked, before the source leaves the one that it has"
+        );
         let store = source.open().await?;
         // Tables may still have to be made; and in those that it has already the source's own node is at work.
         let joins_others = !source.settings.store.migrate && !source.has_same_tables(before);
