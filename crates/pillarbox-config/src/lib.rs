@@ -63,6 +63,13 @@ pub use value::{DatabaseUrl, RetryPolicyKind, Synchronous};
 
 use std::path::PathBuf;
 
+/// True if a variable that begins with `PILLARBOX_` is for the program `pillarbox` or the tests, or one that Kubernetes sets.
+#[doc(hidden)]
+#[must_use]
+pub fn is_variable_of_others(name: &str) -> bool {
+    name.strip_prefix(read::PREFIX).is_none_or(|name| read::is_of_others(read::PREFIX, name))
+}
+
 /// Reads settings from a TOML file and from the variables that begin with `PILLARBOX_`. For other sources see [`Loader`].
 ///
 /// # Errors

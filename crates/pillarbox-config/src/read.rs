@@ -3,7 +3,7 @@
 mod environment;
 mod file;
 
-pub(crate) use environment::{PREFIX, environment};
+pub(crate) use environment::{PREFIX, environment, is_of_others};
 pub(crate) use file::{file, table};
 
 use serde::Deserialize as _;

@@ -24,7 +24,12 @@ struct Checked {
     problems: Vec<String>,
     /// The targets that were not checked, since they depend on the event.
     unchecked: Vec<String>,
+    /// What changes nothing, and may have been meant to.
+    warnings: Vec<String>,
 }
+
+/// The reason why a variable of the environment changes nothing.
+const UNCLAIMED: &str = "no source of the file has such a name; those of a source `shop` begin with PILLARBOX_SHOP_";
 
 /// Delivers to brokers as a file configures it, checks the file, or previews it.
 pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failure> {
@@ -35,26 +40,23 @@ pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failu
     }
     let read = match RelayFile::read(file) {
         Err(error) if args.check && args.target.json => {
-            let checked = Checked { ok: false, problems: error.lines(), unchecked: Vec::new() };
+            let checked = Checked { ok: false, problems: error.lines(), unchecked: Vec::new(), warnings: Vec::new() };
             report::print(&serde_json::to_string(&checked)?)?;
             return Ok(ExitCode::from(2));
         }
         read => read.map_err(RelayError::from)?,
     };
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    for variable in read.unclaimed_variables(names) {
-        const PROBLEM: &str =
-            "no source of the file has such a name; those of a source `shop` begin with PILLARBOX_SHOP_";
-        if args.check || args.dry_run {
-            report::note(&format!("warning: the variable {variable} changes nothing: {PROBLEM}"));
-        } else {
+    let unclaimed = read.unclaimed_variables(names);
+    if !args.check && !args.dry_run {
+        for variable in &unclaimed {
             // In the form of the log, which may be JSON.
-            tracing::warn!(variable, "a variable changes nothing: {PROBLEM}");
+            tracing::warn!(variable, "a variable changes nothing: {UNCLAIMED}");
         }
     }
     let relay = Relay::new(read)?;
     if args.check {
-        return check(&relay, args.target.json).await;
+        return check(&relay, &unclaimed, args.target.json).await;
     }
     if args.dry_run {
         let preview = relay.preview(PREVIEWED).await?;
@@ -135,10 +137,14 @@ async fn drain(relay: Relay, args: &RelayArgs, signals: &mut Signals) -> Result<
     Ok(exit_code(left.iter().all(SourceDrained::is_complete)))
 }
 
-async fn check(relay: &Relay, json: bool) -> Result<ExitCode, Failure> {
+async fn check(relay: &Relay, unclaimed: &[String], json: bool) -> Result<ExitCode, Failure> {
     let pillarbox_relay::Checked { problems: errors, unchecked, .. } = relay.check().await;
     let problems: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    let checked = Checked { ok: problems.is_empty(), problems, unchecked };
+    let warnings = unclaimed.iter().map(|variable| format!("the variable {variable} changes nothing: {UNCLAIMED}"));
+    let checked = Checked { ok: problems.is_empty(), problems, unchecked, warnings: warnings.collect() };
+    for warning in &checked.warnings {
+        report::note(&format!("warning: {warning}"));
+    }
     report::print_either(json, &checked, || {
         let mut text = match (checked.ok, &checked.unchecked[..]) {
             (true, []) => "everything is as the file says".to_owned(),

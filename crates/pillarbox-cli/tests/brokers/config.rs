@@ -23,11 +23,13 @@ async fn a_variable_of_no_source_is_told() {
         "PILLARBOX_SHOPS_MODE",
         "PILLARBOX_MODE",
         "PILLARBOX_SHOPS_ENABLED",
+        "PILLARBOX_SHOPS_STORE_URL",
+        "PILLARBOX_LOG",
     ] {
         let said = told(name).await;
         assert!(said.contains(&format!("warning: the variable {name} changes nothing")), "{said}");
     }
-    for name in ["PILLARBOX_SHOP_CLAIM__BATCH", "PILLARBOX_LOG"] {
+    for name in ["PILLARBOX_SHOP_CLAIM__BATCH", "PILLARBOX_SHOPS_SERVICE_HOST", "PILLARBOX_TEST_URL", "PILLARBOXES"] {
         let said = told(name).await;
         assert!(!said.contains("changes nothing"), "{name}: {said}");
     }

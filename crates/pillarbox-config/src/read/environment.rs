@@ -46,7 +46,7 @@ pub(crate) fn environment(
 
 /// True if a variable with the prefix is not for the outbox: it is for the program `pillarbox` or the tests, or it is one that
 /// Kubernetes gives every container beside a service called `pillarbox` or `pillarbox-…`. What has two underscores was meant as a setting.
-fn is_of_others(prefix: &str, name: &str) -> bool {
+pub(crate) fn is_of_others(prefix: &str, name: &str) -> bool {
     let of_kubernetes = || {
         name.ends_with("SERVICE_HOST")
             || name.contains("SERVICE_PORT")

@@ -84,21 +84,12 @@ impl RelayFile {
         &self.server
     }
 
-    /// Those of these variables of the environment that look like settings and are of no source of the file: they change nothing. Settings of a
+    /// Those of these variables of the environment that begin with `PILLARBOX_` and are of no source of the file: they change nothing. Settings of a
     /// source are in variables such as `PILLARBOX_SHOP_CLAIM__BATCH`.
     pub fn unclaimed_variables(&self, names: impl IntoIterator<Item = String>) -> Vec<String> {
         let prefixes: Vec<String> = self.sources.iter().map(|source| variables(&source.name)).collect();
-        // The keys that stand in no section have one underscore before them.
-        let is_top_level = |rest: &str| {
-            ["MODE", "ENABLED"]
-                .iter()
-                .any(|key| rest.strip_suffix(key).is_some_and(|of| of.is_empty() || of.ends_with('_')))
-        };
-        let is_unclaimed = |name: &String| {
-            let rest = name.strip_prefix("PILLARBOX_");
-            let is_setting = rest.is_some_and(|rest| rest.contains("__") || is_top_level(rest));
-            is_setting && !prefixes.iter().any(|prefix| name.starts_with(prefix))
-        };
+        let is_claimed = |name: &String| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let is_unclaimed = |name: &String| !is_claimed(name) && !pillarbox_config::is_variable_of_others(name);
         let mut unclaimed: Vec<String> = names.into_iter().filter(is_unclaimed).collect();
         unclaimed.sort_unstable();
         unclaimed
