@@ -41,7 +41,8 @@ pub(crate) async fn pause(args: PauseArgs) -> Result<ExitCode, Failure> {
         // A pause has to be possible when the database is slow.
         let is_known = pauses.is_known(kind, &named.name).await.unwrap_or(true);
         let pause = async || Ok(pauses.pause(kind, &named.name, &note).await?);
-        let change = recorded(store, "pause", &by, &named, |_| audit::DONE.into(), pause);
+        let words = note.in_words();
+        let change = recorded(store, "pause", &by, &named, &words, |_| audit::DONE.into(), pause);
         let change = change.await?;
         // It is paused, whatever the nodes say.
         let nodes = store.nodes().await.unwrap_or_default();
@@ -94,7 +95,7 @@ pub(crate) async fn resume(args: ResumeArgs) -> Result<ExitCode, Failure> {
         let outcome = |was_paused: &bool| -> Cow<'static, str> {
             if *was_paused { audit::DONE.into() } else { audit::refused("it was not paused").into() }
         };
-        let was_paused = recorded(store, "resume", &by, &named, outcome, resume).await?;
+        let was_paused = recorded(store, "resume", &by, &named, "", outcome, resume).await?;
         let others = if was_paused { Vec::new() } else { pauses.list().await? };
         Ok((was_paused, others))
     });
@@ -119,10 +120,11 @@ async fn recorded<T>(
     action: &str,
     by: &str,
     named: &PauseName,
+    note: &str,
     outcome: impl Fn(&T) -> Cow<'static, str>,
     change: impl AsyncFnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let subject = audit::subject([(PauseKind::from(named.kind).name(), Some(named.name.clone()))]);
+    let subject = audit::subject([(PauseKind::from(named.kind).name(), Some(named.name.clone()))]) + note;
     audit::recorded(store, &AuditedAction::new(by, action, &subject), |changed| (None, outcome(changed)), change).await
 }
 

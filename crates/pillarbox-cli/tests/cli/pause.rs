@@ -76,7 +76,7 @@ async fn a_pause_tells_what_it_takes_the_place_of_and_is_recorded() {
     };
     let subject = "type order.placed";
     assert_eq!(entry(0), ["bob", "resume", subject, "done"]);
-    assert_eq!(entry(2), ["anna", "pause", subject, "done"]);
+    assert_eq!(entry(2), ["anna", "pause", "type order.placed, reason the partner is down", "done"]);
 }
 
 /// A name is meant to the byte, and whoever mistypes one is told.

@@ -79,7 +79,7 @@ async fn paused(view: View, asked: Paused) -> Result<Response, Problem> {
     {
         return Err(Problem::refused(StatusCode::CONFLICT, already(before)));
     }
-    let audit = Audit::begin(&view, "pause", &format!("{kind} {name}")).await?;
+    let audit = Audit::begin(&view, "pause", &format!("{kind} {name}{}", note.in_words())).await?;
     let outcome = pauses.pause(kind, name, &note).await.map_err(|error| error.to_string());
     audit.end(None, &outcome).await;
     outcome.map_err(Problem::bad)?;

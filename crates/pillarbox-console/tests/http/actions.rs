@@ -261,10 +261,10 @@ async fn types_and_handlers_are_paused_and_resumed() {
             ("resume", "type order.placed", Some("refused: it was not paused any more")),
             ("resume", "type order.placed", Some("done")),
             ("pause", "handler mailer", Some("done")),
-            ("pause", "type order.placed", Some("done")),
+            ("pause", "type order.placed, for 7200s, reason the <partner> is away", Some("done")),
             (
                 "pause",
-                "type order.placed",
+                "type order.placed, for 0ns",
                 Some(
                     "could not pause an event type or a handler: setting `pause.for` is 0ns; set a time from 1ms to 3650 days, or none to pause until it is resumed"
                 )

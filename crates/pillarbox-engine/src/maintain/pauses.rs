@@ -76,6 +76,14 @@ impl PauseNote {
     pub fn lasting(self, length: Duration) -> Self {
         Self { length: Some(length), ..self }
     }
+
+    /// The words that follow the name of what is paused, as in an audit: `, for 7200s, reason the partner is down`. Empty if nothing is said.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let length = self.length.map(|length| format!(", for {length:?}")).unwrap_or_default();
+        let reason = self.reason.as_deref().map(|reason| format!(", reason {reason}")).unwrap_or_default();
+        length + &reason
+    }
 }
 
 impl<'a, S: Upkeep + ?Sized> Pauses<'a, S> {
