@@ -39,8 +39,14 @@ pub(crate) async fn run(
             // A hint: nodes look by themselves.
             let _ = wake_ups.notify().await;
         }
-        if rows > 0 && changed.as_ref().is_ok_and(|changed| changed.action == OperatorAction::Cancel) {
-            warn_of_earlier_releases(store).await;
+        let is_cancelled = changed.as_ref().is_ok_and(|changed| changed.action == OperatorAction::Cancel);
+        if is_cancelled
+            && rows > 0
+            && let Some(nodes) = store::nodes_of_earlier_releases(store).await
+        {
+            report::note(&format!(
+                "warning: nodes of an earlier release may still deliver what they have in memory, until they are replaced: {nodes}"
+            ));
         }
         changed
     });
@@ -50,19 +56,6 @@ pub(crate) async fn run(
     }
     report::print_either(target.json, &changed.json(), || changed.text())?;
     Ok(if changed.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Tells of nodes that do not hear of a cancellation.
-async fn warn_of_earlier_releases(store: &dyn Store) {
-    let nodes = store.nodes().await.unwrap_or_default();
-    let earlier = nodes.iter().filter(|node| node.is_of_an_earlier_release()).map(|node| node.node.to_string());
-    let earlier: Vec<String> = earlier.collect();
-    if !earlier.is_empty() {
-        let nodes = earlier.join(", ");
-        report::note(&format!(
-            "warning: nodes of an earlier release may still deliver what they have in memory, until they are replaced: {nodes}"
-        ));
-    }
 }
 
 /// Changes the rows that somebody has confirmed and no others, some hundreds per transaction, and shows the progress; a row that is for

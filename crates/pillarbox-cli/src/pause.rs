@@ -45,13 +45,10 @@ pub(crate) async fn pause(args: PauseArgs) -> Result<ExitCode, Failure> {
         let change = recorded(store, "pause", &by, &named, &words, |_| audit::DONE.into(), pause);
         let change = change.await?;
         // It is paused, whatever the nodes say.
-        let nodes = store.nodes().await.unwrap_or_default();
-        let earlier = nodes.iter().filter(|node| node.is_of_an_earlier_release()).map(|node| node.node.to_string());
-        Ok((change, before, is_known, earlier.collect::<Vec<_>>()))
+        Ok((change, before, is_known, store::nodes_of_earlier_releases(store).await))
     });
     let (change, before, is_known, earlier) = changed.await?;
-    if !earlier.is_empty() {
-        let nodes = earlier.join(", ");
+    if let Some(nodes) = earlier {
         report::note(&format!(
             "warning: nodes of a release that knows no pauses go on until they are replaced: {nodes}"
         ));

@@ -75,3 +75,10 @@ pub(crate) fn migration_sql(address: &Address, table: &TableName) -> Result<Stri
         Address::Mysql(url) => MysqlOptions::parse(url)?.table(table).migration_sql()?,
     })
 }
+
+/// The living nodes of an earlier release, which do not hear of what operators change; `None` if there is none, or nobody can tell.
+pub(crate) async fn nodes_of_earlier_releases(store: &dyn Store) -> Option<String> {
+    let nodes = store.nodes().await.unwrap_or_default();
+    let earlier = nodes.iter().filter(|node| node.is_of_an_earlier_release()).map(|node| node.node.to_string());
+    Some(earlier.collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
+}

@@ -60,15 +60,13 @@ fn by_failing_head(settings: &Settings, key: &str) -> Option<String> {
 
 /// Some settings only say how, where another one says whether.
 fn by_another(settings: &Settings, key: &str) -> Option<String> {
-    let of_purge = matches!(key, "purge.interval" | "purge.batch");
     let (is_ignored, why) = match key {
-        _ if of_purge => {
-            let nothing_is_purged = settings.mode == Mode::WriterOnly && settings.purge.all_after.is_none();
-            (nothing_is_purged, "does nothing in mode writer_only without `purge.all_after`")
-        }
+        "purge.interval" | "purge.batch" => (
+            settings.mode == Mode::WriterOnly && settings.purge.all_after.is_none(),
+            "does nothing in mode writer_only without `purge.all_after`",
+        ),
         "dispatch.unroutable_dead_after" => {
-            let at_once = settings.dispatch.unroutable == Unroutable::Dead;
-            (at_once, "means nothing while `dispatch.unroutable` is `dead`")
+            (settings.dispatch.unroutable == Unroutable::Dead, "means nothing while `dispatch.unroutable` is `dead`")
         }
         _ => return None,
     };

@@ -285,6 +285,8 @@ pub(crate) fn refuse(problem: &str, remedy: &str) -> StoreError {
 
 #[cfg(test)]
 mod tests {
+    use tokio_postgres::NoTls;
+
     use super::*;
 
     fn target(url: &str) -> Target {
@@ -307,6 +309,31 @@ mod tests {
         for (url, address) in table {
             assert_eq!(target(url).address(), address, "{url}");
         }
+    }
+
+    #[test]
+    fn a_peer_that_is_gone_is_noticed_unless_the_configuration_says_otherwise() {
+        let of = |config: Config| {
+            let config = Target::from_config(config, Connector::new(NoTls)).config;
+            (
+                config.get_keepalives_idle(),
+                config.get_keepalives_interval(),
+                config.get_keepalives_retries(),
+                config.get_tcp_user_timeout().copied(),
+            )
+        };
+        let from_url = target("postgres://u@h/d").config;
+        let by_url = (
+            from_url.get_keepalives_idle(),
+            from_url.get_keepalives_interval(),
+            from_url.get_keepalives_retries(),
+            from_url.get_tcp_user_timeout().copied(),
+        );
+        assert_eq!(of(Config::new()), by_url);
+        let mut own = Config::new();
+        let minute = Duration::from_secs(60);
+        own.keepalives_idle(minute).keepalives_interval(minute).keepalives_retries(9).tcp_user_timeout(minute);
+        assert_eq!(of(own), (minute, Some(minute), Some(9), Some(minute)));
     }
 
     #[test]

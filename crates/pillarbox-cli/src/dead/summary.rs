@@ -84,7 +84,7 @@ fn text(found: &DeadReasons, wide: bool) -> String {
     format!("{table}\n\n{}", sum(found))
 }
 
-/// What the table is made of, and what it lacks.
+/// The line below the table: the events that were read, and those that it does not show.
 fn sum(found: &DeadReasons) -> String {
     let mut sum = format!("{}, {}", counted(found.read, "event"), counted(found.reasons.len() as u64, "reason"));
     let not_shown: u64 = found.reasons.iter().skip(SHOWN).map(|reason| reason.events).sum();

@@ -24,7 +24,7 @@ struct Checked {
     problems: Vec<String>,
     /// The targets that were not checked, since they depend on the event.
     unchecked: Vec<String>,
-    /// What changes nothing, and may have been meant to.
+    /// Variables of the environment that change nothing, each with the reason.
     warnings: Vec<String>,
 }
 
@@ -48,15 +48,19 @@ pub(super) async fn run(file: &Path, args: &RelayArgs) -> Result<ExitCode, Failu
     };
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let unclaimed = read.unclaimed_variables(names);
-    if !args.check && !args.dry_run {
-        for variable in &unclaimed {
+    let warnings: Vec<String> =
+        unclaimed.iter().map(|variable| format!("the variable {variable} changes nothing: {UNCLAIMED}")).collect();
+    for warning in &warnings {
+        if args.check || args.dry_run {
+            report::note(&format!("warning: {warning}"));
+        } else {
             // In the form of the log, which may be JSON.
-            tracing::warn!(variable, "a variable changes nothing: {UNCLAIMED}");
+            tracing::warn!("{warning}");
         }
     }
     let relay = Relay::new(read)?;
     if args.check {
-        return check(&relay, &unclaimed, args.target.json).await;
+        return check(&relay, warnings, args.target.json).await;
     }
     if args.dry_run {
         let preview = relay.preview(PREVIEWED).await?;
@@ -137,14 +141,10 @@ async fn drain(relay: Relay, args: &RelayArgs, signals: &mut Signals) -> Result<
     Ok(exit_code(left.iter().all(SourceDrained::is_complete)))
 }
 
-async fn check(relay: &Relay, unclaimed: &[String], json: bool) -> Result<ExitCode, Failure> {
+async fn check(relay: &Relay, warnings: Vec<String>, json: bool) -> Result<ExitCode, Failure> {
     let pillarbox_relay::Checked { problems: errors, unchecked, .. } = relay.check().await;
     let problems: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    let warnings = unclaimed.iter().map(|variable| format!("the variable {variable} changes nothing: {UNCLAIMED}"));
-    let checked = Checked { ok: problems.is_empty(), problems, unchecked, warnings: warnings.collect() };
-    for warning in &checked.warnings {
-        report::note(&format!("warning: {warning}"));
-    }
+    let checked = Checked { ok: problems.is_empty(), problems, unchecked, warnings };
     report::print_either(json, &checked, || {
         let mut text = match (checked.ok, &checked.unchecked[..]) {
             (true, []) => "everything is as the file says".to_owned(),

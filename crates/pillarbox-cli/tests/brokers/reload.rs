@@ -69,6 +69,29 @@ impl Files {
     }
 }
 
+/// A relay that delivers from `shop`, to be told of other files.
+struct Begun {
+    file: std::path::PathBuf,
+    /// The text of the file that it has.
+    good: String,
+    /// Its status.
+    before: String,
+    running: Child,
+    /// The lines of its log.
+    lines: Lines,
+}
+
+impl Files {
+    async fn begin(&self) -> Begun {
+        let file = self.write(&self.source("shop", ""), "first", "rest");
+        let good = std::fs::read_to_string(&file).unwrap();
+        let mut running = start(&file);
+        let before = all_deliver(self.port, 1).await;
+        let lines = lines_of(&mut running);
+        Begun { file, good, before, running, lines }
+    }
+}
+
 /// The log says so; the text of a page tells when.
 async fn after(relay: &Child, port: u16, is_so: impl Fn(&str) -> bool) -> String {
     hang_up(relay).await;
@@ -169,12 +192,7 @@ async fn a_source_that_a_reload_restarts_without_its_database_is_shown_as_not_de
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_does_not_answer_is_refused_and_the_old_one_is_delivered_from() {
     let files = Files::new().await;
-    let shop = files.source("shop", "");
-    let file = files.write(&shop, "first", "rest");
-    let good = std::fs::read_to_string(&file).unwrap();
-    let mut running = start(&file);
-    let before = all_deliver(files.port, 1).await;
-    let mut lines = lines_of(&mut running);
+    let Begun { file, good, before, running, mut lines } = files.begin().await;
     let nobody = format!("postgres://app@127.0.0.1:{}/shop", free_port());
     let database = format!("\"{}\"", files.shop.database());
     assert!(good.contains(&database), "{good}");
@@ -208,12 +226,7 @@ async fn a_database_that_does_not_answer_is_refused_and_the_old_one_is_delivered
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_cannot_be_used_is_refused_and_the_old_one_stays() {
     let files = Files::new().await;
-    let shop = files.source("shop", "");
-    let file = files.write(&shop, "first", "rest");
-    let good = std::fs::read_to_string(&file).unwrap();
-    let mut running = start(&file);
-    let before = all_deliver(files.port, 1).await;
-    let mut lines = lines_of(&mut running);
+    let Begun { file, good, before, running, mut lines } = files.begin().await;
     let other = free_port();
     for (text, expected) in [
         (good.replace("[[route]]", "[[rout]]"), "unknown section `rout`"),

@@ -83,7 +83,7 @@ async fn what_all_stores_have_in_common_is_found() {
     assert!(codes(&doctor(&[])).contains(&"schema-version"));
 }
 
-/// What a newer release has taken away is not to be put back.
+/// An index that a newer release has taken away is not to be put back.
 #[tokio::test]
 async fn beside_tables_of_another_version_no_index_of_this_release_is_offered() {
     for (version, index) in [("99, 99", true), ("99, 99", false), ("5, 4", false)] {
@@ -178,6 +178,10 @@ async fn pauses_and_missed_renewals_are_found_with_their_figures() {
     assert_eq!(codes(&report), ["node-of-an-earlier-release"], "{report}");
     let paused = run(&["pause", "--store", &store, "type", "order.paid"]);
     assert!(paused.stderr.contains("knows no pauses go on until they are replaced: shop-1"), "{paused:?}");
+    execute(&store, "INSERT INTO outbox_event (event_id, event_type, payload) VALUES ('held', 'order.paid', '{}')")
+        .await;
+    let cancelled = run(&["pending", "cancel", "--store", &store, "held"]);
+    assert!(cancelled.stderr.contains("may still deliver what they have in memory"), "{cancelled:?}");
     execute(&store, "DELETE FROM outbox_pause; UPDATE outbox_node SET figures = '{\"delivered\":9,\"failed\":0,\"dead\":0,\"busy\":3,\"queued\":70}'").await;
     let soon = "UPDATE outbox_node SET lease = 3600000000, expires_at = CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + 1500000000";
     execute(&store, &format!("DELETE FROM outbox_event; {soon};")).await;

@@ -67,7 +67,7 @@ fn list(view: &View, filters: &Filters, found: &DeadReasons) -> Markup {
     }
 }
 
-/// Where the events of a reason are listed: within the filter, and by what all of them have in common.
+/// The address of the list of a reason's events: within the filter, and by the text that all their errors have in common.
 fn of(view: &View, filters: &Filters, reason: &DeadReason) -> String {
     let mut filters = filters.clone();
     filters.event_type.clone_from(&reason.event_type);

@@ -6,7 +6,7 @@ use pillarbox_core::store::DeadEvent;
 /// Reasons that are held at a time. Beyond it those of the fewest events go.
 const MOST: usize = 2_000;
 
-/// What stands in a pattern for a word that differs from event to event. Errors hold no such character.
+/// The place in a pattern of a word that differs from event to event. Errors hold no such character.
 const PLACE: char = '\0';
 
 /// A common text that is shorter may stand in any error.
@@ -57,7 +57,7 @@ pub struct DeadReason {
     pub event_id: String,
 }
 
-/// What tells one reason from another: type, handler and the pattern of the error.
+/// The key of a reason: type, handler and the pattern of the error.
 type Key = (String, Option<String>, Option<String>);
 
 /// Puts events under their reasons.

@@ -124,6 +124,6 @@ pub struct Stats {
     pub cold_depth: usize,
     /// In memory altogether: queued, running or waiting to be recorded.
     pub in_memory: usize,
-    /// Bytes of the payloads and headers of the events that wait or are being handled.
+    /// The memory that payloads and headers of the events take which wait or are being handled, about, in bytes.
     pub content_bytes: usize,
 }

@@ -19,7 +19,7 @@ pub(crate) struct Unverified {
     queued: Notify,
 }
 
-/// What waits or is looked up now. Its events are held in memory as long.
+/// The receipts that wait, and the size of all that are held: their events stay in memory as long.
 #[derive(Debug, Default)]
 struct Waiting {
     receipts: Vec<Receipt>,

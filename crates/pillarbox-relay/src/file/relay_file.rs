@@ -84,8 +84,7 @@ impl RelayFile {
         &self.server
     }
 
-    /// Those of these variables of the environment that begin with `PILLARBOX_` and are of no source of the file: they change nothing. Settings of a
-    /// source are in variables such as `PILLARBOX_SHOP_CLAIM__BATCH`.
+    /// The variables among these that begin with `PILLARBOX_` and are of no source of the file: they change nothing. Settings of a source are in variables such as `PILLARBOX_SHOP_CLAIM__BATCH`.
     pub fn unclaimed_variables(&self, names: impl IntoIterator<Item = String>) -> Vec<String> {
         let prefixes: Vec<String> = self.sources.iter().map(|source| variables(&source.name)).collect();
         let is_claimed = |name: &String| prefixes.iter().any(|prefix| name.starts_with(prefix));

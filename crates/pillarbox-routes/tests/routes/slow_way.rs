@@ -12,7 +12,7 @@ use pillarbox_core::handle::{BatchHandler as _, Delivery, HandlerErrorKind};
 use pillarbox_core::publisher::{FailureScope, Message, PublishError, Publisher, PublisherInfo, Receipt};
 use pillarbox_core::row::NewRow;
 use pillarbox_core::store::Row;
-use pillarbox_routes::{Breaker, Route, Routes};
+use pillarbox_routes::{Route, Routes};
 use tokio::time::{Instant, sleep};
 
 /// The time that a call may take.
@@ -111,7 +111,6 @@ async fn a_call_that_was_met_by_silence_is_followed_by_smaller_ones_until_they_g
 async fn silent_targets_are_asked_at_once() {
     let publisher = SlowWay::new(0, FailureScope::Target);
     let (calls, taken) = sent(&publisher, "{tenant_id}").await;
-    assert_eq!((calls[0], taken), (256, 0));
-    let Breaker { max_pause, .. } = Breaker::default();
-    assert!(calls.len() < 256 && max_pause > Duration::ZERO, "{calls:?}");
+    assert_eq!(taken, 0);
+    assert!(calls.len() > 2 && calls.iter().all(|size| *size == 256), "{calls:?}");
 }
