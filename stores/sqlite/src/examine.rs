@@ -1,7 +1,7 @@
 //! The conditions of a SQLite database that harm an outbox: they are asked of a connection that only reads, and of the file system.
 //!
 //! The journal mode is not among them: a store that cannot have write-ahead mode is refused when it is opened. Nor is `synchronous`, which each
-//! process decides for its own connections and no other can see, nor who holds the write lock: to ask for it is to take it.
+//! process decides for its own connections and no other can see, nor the holder of the write lock: to ask for it is to take it.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -96,15 +96,18 @@ impl Examine for SqliteStore {
         let file = self.file().canonicalize().unwrap_or_else(|_| self.file().to_owned());
         let file = file.as_path();
         let (indexes, kept, numbers) = (self.indexes().await, self.kept(thresholds).await, self.numbers().await);
-        let corrupt = [&indexes, &kept, &numbers]
-            .into_iter()
-            .find_map(|asked| asked.as_ref().err().filter(|error| is_corrupt(error)));
+        let errors = || [&indexes, &kept, &numbers].into_iter().filter_map(|answer| answer.as_ref().err());
+        let corrupt = match (errors().find(|error| is_corrupt(error)), errors().next()) {
+            // A question that could not be answered has not read what may be damaged.
+            (None, Some(error)) => CORRUPT.not_checked(error.to_string()),
+            (found, _) => CORRUPT.judge(found.map(ToString::to_string)),
+        };
         vec![
             wal(file, thresholds.wal_bytes),
             disk(file, thresholds.free_bytes),
             read_only(file),
             two_names(file),
-            CORRUPT.judge(corrupt.map(ToString::to_string)),
+            corrupt,
             numbers.unwrap_or_else(|error| NUMBERS.not_checked(error.to_string())),
             indexes.unwrap_or_else(|error| INDEXES_THERE.not_checked(error.to_string())),
             kept.unwrap_or_else(|error| KEPT.not_checked(error.to_string())),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use pillarbox_core::examine::{Checked, Judgement, Thresholds};
-use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store as _};
 use pillarbox_sqlite::SqliteStore;
 use pillarbox_sqlx::begin_immediate;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
@@ -167,6 +167,8 @@ async fn a_damaged_database_is_found() {
     let scratch = Scratch::new();
     let store = scratch.store().await;
     write(&store, 2000).await;
+    // The log would mend what is damaged below.
+    run(&store, "PRAGMA wal_checkpoint(TRUNCATE)").await;
     store.close().await;
     drop(store);
     // The schema is at the beginning.
@@ -177,6 +179,16 @@ async fn a_damaged_database_is_found() {
     let store = SqliteStore::open(&scratch.file()).await.expect("opens");
     let results = examine(&store, |_| {}).await;
     assert!(found(&results, "sqlite-corrupt").0.contains("malformed"));
+}
+
+/// Damage is not ruled out by questions that the database refuses for another reason.
+#[tokio::test]
+async fn a_database_that_cannot_be_read_is_not_said_to_be_undamaged() {
+    let scratch = Scratch::new();
+    let store = scratch.store().await;
+    run(&store, "ALTER TABLE outbox_event RENAME TO put_aside").await;
+    let results = examine(&store, |_| {}).await;
+    assert!(matches!(judgement(&results, "sqlite-corrupt"), Judgement::NotChecked { .. }), "{results:?}");
 }
 
 #[tokio::test]
