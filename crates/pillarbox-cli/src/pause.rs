@@ -25,16 +25,7 @@ pub(crate) async fn pause(args: PauseArgs) -> Result<ExitCode, Failure> {
     if let Some(length) = length {
         note = note.lasting(length);
     }
-    if named.name != named.name.trim() {
-        let name = quoted(&named.name);
-        report::note(&format!(
-            "warning: {name} begins or ends in white space; only events named so to the byte are held"
-        ));
-    }
-    if named.name.contains('*') {
-        let name = quoted(&named.name);
-        report::note(&format!("warning: {name} is a name and no pattern; only events named so are held"));
-    }
+    warn_about_name(&named.name);
     let changed = store::on(&target, async |store| {
         let pauses = Pauses::of(store);
         let before = pauses.list().await?.into_iter().find(|pause| (pause.kind, &pause.name) == (kind, &named.name));
@@ -64,21 +55,37 @@ pub(crate) async fn pause(args: PauseArgs) -> Result<ExitCode, Failure> {
         PauseChange::Paused | PauseChange::TooMany => "paused",
     };
     let json = Changed { kind: kind.name(), name: &named.name, change };
-    report::print_either(target.json, &json, || {
-        let name = quoted(&named.name);
-        match before {
-            Some(before) => {
-                let said = said(&before);
-                format!(
-                    "the {kind} {name} was paused already, {said}; the reason, the end and who pauses it are the new ones"
-                )
-            }
-            None => format!(
-                "the {kind} {name} is paused: within two seconds no node begins a call of it; a call that runs goes on, as a batch of a relay does until its last answer or its timeout"
-            ),
-        }
-    })?;
+    report::print_either(target.json, &json, || describe(kind, &named.name, before.as_ref()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Warns of a name that is probably not the one that was meant.
+fn warn_about_name(name: &str) {
+    let shown = quoted(name);
+    if name != name.trim() {
+        report::note(&format!(
+            "warning: {shown} begins or ends in white space; only events named so to the byte are held"
+        ));
+    }
+    if name.contains('*') {
+        report::note(&format!("warning: {shown} is a name and no pattern; only events named so are held"));
+    }
+}
+
+/// The result of a pause in words; `before` is the pause that it replaces.
+fn describe(kind: PauseKind, name: &str, before: Option<&Pause>) -> String {
+    let name = quoted(name);
+    match before {
+        Some(before) => {
+            let said = said(before);
+            format!(
+                "the {kind} {name} was paused already, {said}; the reason, the end and the name of the operator are the new ones"
+            )
+        }
+        None => format!(
+            "the {kind} {name} is paused: within two seconds no node begins a call of it; a call that runs goes on, as a batch of a relay does until its last answer or its timeout"
+        ),
+    }
 }
 
 /// Resumes an event type or a handler.
@@ -104,9 +111,7 @@ pub(crate) async fn resume(args: ResumeArgs) -> Result<ExitCode, Failure> {
         if was_paused {
             return format!("the {kind} {name} is resumed: the nodes go on with it within two seconds");
         }
-        let similar = |pause: &&Pause| alike(&pause.name, &named.name);
-        let meant = others.iter().find(similar).map(|pause| format!("; the {} {} is", pause.kind, quoted(&pause.name)));
-        format!("the {kind} {name} was not paused{}", meant.unwrap_or_default())
+        format!("the {kind} {name} was not paused{}", paused_instead(&others, &named.name))
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -123,6 +128,22 @@ async fn recorded<T>(
 ) -> Result<T, Failure> {
     let subject = audit::subject([(PauseKind::from(named.kind).name(), Some(named.name.clone()))]) + note;
     audit::recorded(store, &AuditedAction::new(by, action, &subject), |changed| (None, outcome(changed)), change).await
+}
+
+/// The pause that was probably meant by a name that is not paused, or else the first few pauses.
+fn paused_instead(pauses: &[Pause], name: &str) -> String {
+    const SHOWN: usize = 5;
+    let similar = pauses.iter().find(|pause| alike(&pause.name, name));
+    let shown: Vec<&Pause> = similar.map_or_else(|| pauses.iter().take(SHOWN).collect(), |pause| vec![pause]);
+    let names: Vec<String> = shown.iter().map(|pause| format!("the {} {}", pause.kind, quoted(&pause.name))).collect();
+    match &names[..] {
+        [] => String::new(),
+        [name] => format!("; {name} is"),
+        names if pauses.len() > names.len() => {
+            format!("; {} and {} more are: see `pillarbox pauses`", names.join(", "), pauses.len() - names.len())
+        }
+        names => format!("; {} are", names.join(", ")),
+    }
 }
 
 /// True if two names differ at most in their case and in white space.
@@ -222,4 +243,39 @@ fn text(pauses: &[Pause], due: u64) -> String {
     }
     let are = if due == 1 { "is" } else { "are" };
     format!("{}\n\nThey hold {} that {are} due.", table(pauses), counted(due, "row"))
+}
+
+#[cfg(test)]
+mod tests {
+    use pillarbox::event::Timestamp;
+
+    use super::*;
+
+    fn paused(names: &[&str]) -> Vec<Pause> {
+        let pause = |name: &&str| Pause {
+            kind: PauseKind::Type,
+            name: (*name).into(),
+            since: Timestamp::from_micros(0),
+            until: None,
+            by: None,
+            reason: None,
+        };
+        names.iter().map(pause).collect()
+    }
+
+    #[test]
+    fn resuming_a_name_that_is_not_paused_names_a_few_that_are() {
+        for (names, said) in [
+            (&[][..], ""),
+            (&["Order"], "; the type `Order` is"),
+            (&["a", " Order"], "; the type ` Order` is"),
+            (&["a", "b"], "; the type `a`, the type `b` are"),
+            (
+                &["a", "b", "c", "d", "e", "f", "g"],
+                "; the type `a`, the type `b`, the type `c`, the type `d`, the type `e` and 2 more are: see `pillarbox pauses`",
+            ),
+        ] {
+            assert_eq!(paused_instead(&paused(names), "order"), said);
+        }
+    }
 }

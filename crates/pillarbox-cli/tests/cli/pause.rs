@@ -50,7 +50,8 @@ async fn a_type_and_a_handler_are_paused_and_resumed() {
     let resumed = command("resume", &store, &["type", "order.placed", "--json"]).json();
     assert_eq!(resumed, json!({"kind": "type", "name": "order.placed", "change": "resumed"}));
     let ended = command("resume", &store, &["type", "order.placed"]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "the type `order.placed` was not paused\n"));
+    let said = "the type `order.placed` was not paused; the handler `mailer` is\n";
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), said));
     assert_eq!(command("pauses", &store, &["--json"]).json()["pauses"].as_array().map(Vec::len), Some(1));
 }
 
@@ -127,7 +128,7 @@ async fn a_pending_event_tells_what_it_waits_for() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused() {
+async fn invalid_pauses_are_refused() {
     let (_folder, store) = outbox().await;
     for (args, code, part) in [
         (vec!["kind", "order.placed"], 2, "KIND"),
