@@ -27,39 +27,37 @@ pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result
     ];
     let left_out = LeftOut::by(fetch);
     let sql = left_out.of(&store.sql.claim, &mut params);
-    let mut session = store.sessions.session().await?;
-    let found = session.query_until(&sql, &params, false, |_| Ok(false)).await?.unwrap_or_default();
-    session.finish();
-
-    let mut taken: Vec<(Option<Micros>, i64, &Row)> = Vec::with_capacity(found.len());
-    let mut held_before: HashMap<i64, Box<str>> = HashMap::new();
-    let (mut next_due, mut cut) = (None, false);
-    for row in &found {
-        let seq: Option<i64> = row.try_get(row::SEQ)?;
-        let event_id: Option<&str> = row.try_get(row::EVENT_ID)?;
+    let (mut held_before, mut next_due, mut truncated) = (HashMap::new(), None, false);
+    let take = |row: Row| {
+        let (seq, event_id): (Option<i64>, Option<&str>) = (row.try_get(row::SEQ)?, row.try_get(row::EVENT_ID)?);
         match (seq, event_id) {
-            (Some(seq), Some(_)) => taken.push((row::due_at(row)?, seq, row)),
+            (Some(seq), Some(_)) => return Ok(Some(Some((row::due_at(&row)?, row::decode(seq, &row)?)))),
             (Some(seq), None) => {
-                held_before.insert(seq, row.try_get::<_, &str>(row::LOCKED_BY)?.into());
+                held_before.insert(seq, Box::from(row.try_get::<_, &str>(row::LOCKED_BY)?));
             }
             (None, _) => match row.try_get::<_, Option<Micros>>(row::AVAILABLE_AT)? {
                 Some(due) => next_due = Some(wait(due, row.try_get(row::CREATED_AT)?)),
-                None => cut = true,
+                None => truncated = true,
             },
         }
-    }
-    // An UPDATE returns rows in no order. Those without a due time come first, as None does.
-    taken.sort_unstable_by_key(|(available_at, seq, _)| (*available_at, *seq));
-    let rows = taken.into_iter().map(|(_, seq, row)| {
-        let mut row = row::decode(seq, row)?;
+        Ok(Some(None))
+    };
+    let mut session = store.sessions.session().await?;
+    let found = session.query_until(&sql, &params, false, take).await?.unwrap_or_default();
+    session.finish();
+
+    let mut taken: Vec<(Option<Micros>, FetchedRow)> = found.into_iter().flatten().collect();
+    // An UPDATE returns rows in no order. Rows without a due time come first, as None does.
+    taken.sort_unstable_by_key(|(available_at, row)| (*available_at, row.seq()));
+    let rows = taken.into_iter().map(|(_, mut row)| {
         if let FetchedRow::Row(row) = &mut row {
-            row.locked_by = held_before.remove(&seq);
+            row.locked_by = held_before.remove(&row.seq);
         }
-        Ok(row)
+        row
     });
-    let rows = rows.collect::<Result<Vec<_>, Failure>>()?;
-    let next_due = next_due.filter(|_| rows.len() < fetch.limit && !cut);
-    Ok(Fetched { rows, cut, next_due, ..Fetched::default() })
+    let rows: Vec<_> = rows.collect();
+    let next_due = next_due.filter(|_| rows.len() < fetch.limit && !truncated);
+    Ok(Fetched { rows, truncated, next_due, ..Fetched::default() })
 }
 
 /// Gives rows back that the node holds.

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use pillarbox_core::clock::Timestamp;
-use pillarbox_core::store::{Fetch, Fetched};
+use pillarbox_core::ownership::LeaseMark;
+use pillarbox_core::store::{Fetch, Fetched, FetchedRow};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Error, Row};
 
@@ -19,34 +20,31 @@ use crate::types::LeftOut;
 pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failure> {
     let limit = fetch.limit;
     let mut most = [limit; KINDS];
-    let found = loop {
+    let answer = loop {
         match read(store, fetch, most).await? {
-            Ok(found) => break found,
+            Ok(answer) => break answer,
             Err(fits) => most = fits,
         }
     };
-    let mut fetched = Fetched { cut: most.iter().any(|most| *most < limit), ..Fetched::default() };
-    let (mut ready, mut due) = (Vec::with_capacity(found.len().min(limit)), Vec::new());
-    for row in &found {
-        match row.try_get::<_, Option<i64>>(row::SEQ)? {
-            Some(seq) if kind(row)? == DUE => due.push((seq, row)),
-            Some(seq) => ready.push((seq, row)),
-            None => match row.try_get::<_, Option<Micros>>(row::AVAILABLE_AT)? {
-                Some(due) => fetched.next_due = Some(wait(due, row.try_get(row::CREATED_AT)?)),
-                None => {
-                    fetched.interventions = row.try_get::<_, &str>(row::LOCKED_BY)?.parse().unwrap_or_default();
-                    fetched.heads = row.try_get::<_, i32>(row::ATTEMPTS)? == 1;
-                    fetched.lease = row.try_get::<_, Option<Micros>>(row::CREATED_AT)?.map(Micros::mark);
-                }
-            },
+    let mut fetched = Fetched { truncated: most.iter().any(|most| *most < limit), ..Fetched::default() };
+    let (mut ready, mut due) = (Vec::with_capacity(answer.len()), Vec::new());
+    for line in answer {
+        match line {
+            Line::Row(row) if row.kind == DUE => due.push(row),
+            Line::Row(row) => ready.push(row),
+            Line::NextDue(delay) => fetched.next_due = Some(delay),
+            Line::ScopeState { interventions, heads, lease } => {
+                fetched.interventions = interventions;
+                fetched.has_heads = heads;
+                fetched.lease = lease;
+            }
         }
     }
     let room = limit - due.len().min(share_of_due(limit));
-    fetched.cut |= in_order(&mut ready, most, room, fetch)?;
+    fetched.truncated |= in_order(&mut ready, most, room, fetch);
     due.truncate(limit - ready.len());
-    let rows = ready.into_iter().chain(due).map(|(seq, row)| row::decode(seq, row));
-    fetched.rows = rows.collect::<Result<_, _>>()?;
-    if fetched.rows.len() >= limit || fetched.cut {
+    fetched.rows = ready.into_iter().chain(due).map(|read| read.row).collect();
+    if fetched.rows.len() >= limit || fetched.truncated {
         fetched.next_due = None;
     }
     Ok(fetched)
@@ -55,32 +53,31 @@ pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failu
 /// Puts rows that came ascending by `seq` twice, those that are set aside and the others, into one order without a gap, and leaves as
 /// many as there is room for; true if bytes are what there is no room for. Of a kind of which no more than `most` could be read, there
 /// may be more behind its last row.
-fn in_order(ready: &mut Vec<(i64, &Row)>, most: [usize; KINDS], room: usize, fetch: &Fetch) -> Result<bool, Error> {
+fn in_order(ready: &mut Vec<ReadRow>, most: [usize; KINDS], room: usize, fetch: &Fetch) -> bool {
     let mut read = [0; KINDS];
     let mut complete = i64::MAX;
-    for (seq, row) in &*ready {
-        let kind = kind(row)?;
-        read[kind] += 1;
-        if read[kind] == most[kind] && most[kind] < fetch.limit {
-            complete = complete.min(*seq);
+    for row in &*ready {
+        read[row.kind] += 1;
+        if read[row.kind] == most[row.kind] && most[row.kind] < fetch.limit {
+            complete = complete.min(row.row.seq());
         }
     }
     if read[SET_ASIDE] == 0 && most[PLAIN] == fetch.limit {
         ready.truncate(room);
-        return Ok(false);
+        return false;
     }
-    ready.retain(|(seq, _)| *seq <= complete);
-    ready.sort_unstable_by_key(|(seq, _)| *seq);
+    ready.retain(|row| row.row.seq() <= complete);
+    ready.sort_unstable_by_key(|row| row.row.seq());
     ready.truncate(room);
     let mut bytes = 0;
-    for (place, (_, row)) in ready.iter().enumerate() {
+    for (place, row) in ready.iter().enumerate() {
         if bytes >= fetch.max_bytes {
             ready.truncate(place);
-            return Ok(true);
+            return true;
         }
-        bytes += row::content_bytes(row)?;
+        bytes += row.bytes;
     }
-    Ok(false)
+    false
 }
 
 /// The kinds of rows, each of which a fetch bounds by itself: in the place of their `seq`, set aside there, with a due time.
@@ -98,8 +95,46 @@ fn kind(row: &Row) -> Result<usize, Error> {
     })
 }
 
+/// A line of the answer to a fetch.
+enum Line {
+    Row(ReadRow),
+    /// The time until the next row becomes due.
+    NextDue(Duration),
+    /// The counters and lease of a scoped fetch.
+    ScopeState {
+        interventions: i64,
+        heads: bool,
+        lease: Option<LeaseMark>,
+    },
+}
+
+struct ReadRow {
+    kind: usize,
+    /// The bytes of its content, as they came.
+    bytes: usize,
+    row: FetchedRow,
+}
+
+impl Line {
+    /// The line that has no `seq`.
+    fn without_row(row: &Row) -> Result<Self, Error> {
+        if let Some(due) = row.try_get::<_, Option<Micros>>(row::AVAILABLE_AT)? {
+            return Ok(Self::NextDue(wait(due, row.try_get(row::CREATED_AT)?)));
+        }
+        Ok(Self::ScopeState {
+            interventions: row.try_get::<_, &str>(row::LOCKED_BY)?.parse().unwrap_or_default(),
+            heads: row.try_get::<_, i32>(row::ATTEMPTS)? == 1,
+            lease: row.try_get::<_, Option<Micros>>(row::CREATED_AT)?.map(Micros::mark),
+        })
+    }
+}
+
 /// Reads rows; or says how many fit, if those of one kind exceed the bytes that the fetch asks for.
-async fn read(store: &Inner, fetch: &Fetch, most: [usize; KINDS]) -> Result<Result<Vec<Row>, [usize; KINDS]>, Failure> {
+async fn read(
+    store: &Inner,
+    fetch: &Fetch,
+    most: [usize; KINDS],
+) -> Result<Result<Vec<Line>, [usize; KINDS]>, Failure> {
     let (above, limit, share) = (from(fetch.above), size(fetch.limit), size(share_of_due(fetch.limit)));
     let (most_due, most_plain, most_aside) = (size(most[DUE]), size(most[PLAIN]), size(most[SET_ASIDE]));
     let mut params: Vec<Param<'_>> = vec![
@@ -118,26 +153,24 @@ async fn read(store: &Inner, fetch: &Fetch, most: [usize; KINDS]) -> Result<Resu
     let left_out = LeftOut::by(fetch);
     let sql = left_out.of(store.sql.fetch.of(fetch.scope.as_ref()), &mut params);
     let (mut rows, mut bytes, mut fits) = ([0; KINDS], [0; KINDS], most);
-    let is_full = |row: &Row| {
-        if row.try_get::<_, Option<i64>>(row::SEQ)?.is_none() {
-            return Ok(false);
-        }
-        let kind = kind(row)?;
+    let take = |row: Row| {
+        let Some(seq) = row.try_get::<_, Option<i64>>(row::SEQ)? else { return Line::without_row(&row).map(Some) };
+        let (kind, content) = (kind(&row)?, row::content_bytes(&row)?);
         if bytes[kind] >= fetch.max_bytes {
             fits[kind] = rows[kind];
-            return Ok(true);
+            return Ok(None);
         }
         rows[kind] += 1;
-        bytes[kind] += row::content_bytes(row)?;
-        Ok(false)
+        bytes[kind] += content;
+        Ok(Some(Line::Row(ReadRow { kind, bytes: content, row: row::decode(seq, &row)? })))
     };
     let mut session = store.sessions.session().await?;
     // In a scope the look into the index of heads costs the planner's guess so much that it would have the statement compiled.
-    let Some(rows) = session.query_until(&sql, &params, bounds.is_some(), is_full).await? else {
+    let Some(lines) = session.query_until(&sql, &params, bounds.is_some(), take).await? else {
         return Ok(Err(fits));
     };
     session.finish();
-    Ok(Ok(rows))
+    Ok(Ok(lines))
 }
 
 /// The rows with a due time among `limit` where both kinds abound: a third, so that a storm of retries leaves most of the room

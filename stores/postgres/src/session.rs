@@ -166,7 +166,7 @@ impl Sessions {
         &self.address
     }
 
-    /// Runs a call of the store and names it in its error. It is bounded, whatever becomes of network and server.
+    /// Runs a call of the store and names it in its error. It is bounded, even if network or server hang.
     pub(crate) async fn call<T>(
         &self,
         operation: &'static str,
@@ -203,7 +203,7 @@ impl Sessions {
         Ok(self.opened(self.pool.get().await?))
     }
 
-    /// The session for renewals. Whatever else asks for it could make them wait.
+    /// The session for renewals. Any other use of it could make them wait.
     pub(crate) async fn lease_session(&self) -> Result<Session, Failure> {
         Ok(self.opened(self.lease.get().await?))
     }
@@ -218,7 +218,7 @@ impl Sessions {
         }
     }
 
-    /// Opens a connection beside the pool. Nothing moves on it but what the caller polls.
+    /// Opens a connection beside the pool. Only the caller's polls drive it.
     pub(crate) async fn connect(&self) -> Result<(Client, Wire), Failure> {
         let connecting = self.connector.connect(self.config.clone());
         match tokio::time::timeout(self.create_timeout, connecting).await {
@@ -245,7 +245,7 @@ const SERVER: &str = "SELECT 'system ' || (SELECT system_identifier FROM pg_cont
 /// The same where that is not allowed, or not there: a service that fails over starts another server.
 const STARTED: &str = "SELECT 'started ' || pg_postmaster_start_time()";
 
-/// The query for the run of a server: its answer is another one once the server has restarted. Where only its processes have, after one
+/// The query for the run of a server: its answer is another one once the server has restarted. If only its processes have, after one
 /// of them crashed, they have begun their statistics anew. Before PostgreSQL 15 these were in a file for which the question would wait, and
 /// a crash of one process goes unnoticed there.
 const RUN: &str = "SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), \
@@ -282,9 +282,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Settings of the engine's own sessions, followed by the user's, which win.
 ///
-/// A statement is planned once for all values: to plan a fetch costs the server as much as to find some hundred rows. Sorting and
-/// reading the whole table are what a queue's statistics, always out of date, would talk the planner into; without them there is one way
-/// to the rows, whatever the values are. `off` forbids neither where nothing else is possible. Claims pass over rows that others have changed meanwhile, which stricter isolation
+/// A statement is planned once for all values: to plan a fetch costs the server as much as to find some hundred rows. A queue's statistics,
+/// always out of date, would talk the planner into sorting and reading the whole table; with both off there is one way
+/// to the rows, for any values. `off` forbids neither if nothing else is possible. Claims pass over rows that others have changed meanwhile, which stricter isolation
 /// makes an error. The server ends by itself what this side has given up on, and soon the transaction of a process that
 /// stands still, whose locks would stop the others.
 fn session_options(user: Option<&str>) -> String {
@@ -303,8 +303,8 @@ fn session_options(user: Option<&str>) -> String {
 /// A connection for one call.
 ///
 /// Only a call that ran to its successful end gives it back. After an error, a timeout, or when the call's future was
-/// dropped, nobody knows what the connection still has under way, or whether its server is still the primary; it is
-/// closed, and the server rolls back what was open.
+/// dropped, the state of the connection is unknown, and its server may no longer be the primary; it is
+/// closed, and the server rolls back the open transaction.
 #[derive(Debug)]
 pub(crate) struct Session {
     client: Option<Object>,
@@ -336,20 +336,20 @@ impl Session {
         Ok(client.query(&statement, &values).await?)
     }
 
-    /// As [`query`](Self::query), of rows that may be more than anybody has room for: `is_full` sees each before it is kept, and
-    /// stops the reading; then there is no answer. The connection is of no use after that, since the server still sends what is
-    /// left.
+    /// As [`query`](Self::query), of rows that may be more than anybody has room for. `take` sees each as it arrives, while the server
+    /// sends the next ones, and says what is kept of it; or, with `None`, stops the reading. Then there is no answer, and the connection is
+    /// of no use, since the server still sends what is left.
     ///
     /// `by_index` is for a statement that needs the settings of [`BY_INDEX`], which no session behind a pooler has. There it is also noticed
     /// if the server has restarted, which the connection to the pooler survives.
-    pub(crate) async fn query_until(
+    pub(crate) async fn query_until<T: Send>(
         &mut self,
         sql: &str,
         params: &[Param<'_>],
         by_index: bool,
-        is_full: impl FnMut(&Row) -> Result<bool, Error> + Send,
-    ) -> Result<Option<Vec<Row>>, Failure> {
-        let answer = self.ask_until(sql, params, by_index, is_full).await;
+        take: impl FnMut(Row) -> Result<Option<T>, Error> + Send,
+    ) -> Result<Option<Vec<T>>, Failure> {
+        let answer = self.ask_until(sql, params, by_index, take).await;
         // A server that refuses a statement is still there, and so is one that is not listened to.
         let refused = match &answer {
             Ok(rows) => rows.is_none(),
@@ -361,16 +361,16 @@ impl Session {
 
     /// As [`query`](Self::query), for a statement that needs the settings of [`BY_INDEX`].
     pub(crate) async fn query_by_index(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
-        self.query_until(sql, params, true, |_| Ok(false)).await?.ok_or_else(ended)
+        self.query_until(sql, params, true, |row| Ok(Some(row))).await?.ok_or_else(ended)
     }
 
-    async fn ask_until(
+    async fn ask_until<T: Send>(
         &mut self,
         sql: &str,
         params: &[Param<'_>],
         by_index: bool,
-        is_full: impl FnMut(&Row) -> Result<bool, Error> + Send,
-    ) -> Result<Option<Vec<Row>>, Failure> {
+        take: impl FnMut(Row) -> Result<Option<T>, Error> + Send,
+    ) -> Result<Option<Vec<T>>, Failure> {
         let client = self.client.as_ref().ok_or_else(ended)?;
         if self.pooler {
             // In a transaction, since the server that tells how long it has been running has to be the one that answers.
@@ -382,7 +382,7 @@ impl Session {
                     self.history.answered(row.try_get(0)?.unwrap_or_default());
                 }
             }
-            let rows = read(client.query_typed_raw(sql, params.iter().cloned()).await?, is_full).await?;
+            let rows = read(client.query_typed_raw(sql, params.iter().cloned()).await?, take).await?;
             if rows.is_some() {
                 client.batch_execute("COMMIT").await?;
             }
@@ -390,7 +390,7 @@ impl Session {
         }
         let types: Vec<Type> = params.iter().map(|(_, ty)| ty.clone()).collect();
         let statement = client.prepare_typed_cached(sql, &types).await?;
-        read(client.query_raw(&statement, params.iter().map(|(value, _)| *value)).await?, is_full).await
+        read(client.query_raw(&statement, params.iter().map(|(value, _)| *value)).await?, take).await
     }
 
     /// Begins a transaction. Its statements are rare, so they are not prepared.
@@ -419,22 +419,20 @@ impl Drop for Session {
     }
 }
 
-/// Reads rows until they end; `None` if `is_full` stops it.
-async fn read(
+/// Reads rows until they end; `None` if `take` stops it.
+async fn read<T: Send>(
     stream: RowStream,
-    mut is_full: impl FnMut(&Row) -> Result<bool, Error> + Send,
-) -> Result<Option<Vec<Row>>, Failure> {
-    let (mut stream, mut rows) = (pin!(stream), Vec::new());
+    mut take: impl FnMut(Row) -> Result<Option<T>, Error> + Send,
+) -> Result<Option<Vec<T>>, Failure> {
+    let (mut stream, mut taken) = (pin!(stream), Vec::new());
     while let Some(row) = stream.try_next().await? {
-        if is_full(&row)? {
-            return Ok(None);
-        }
-        rows.push(row);
+        let Some(row) = take(row)? else { return Ok(None) };
+        taken.push(row);
     }
-    Ok(Some(rows))
+    Ok(Some(taken))
 }
 
-/// Cannot happen: what ends a session consumes it.
+/// Cannot happen: ending a session consumes it.
 fn ended() -> Failure {
     Failure::Refused(StoreErrorKind::Unexpected, "the session has ended".to_owned())
 }

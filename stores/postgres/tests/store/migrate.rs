@@ -8,7 +8,7 @@ use futures_util::future::{join, try_join_all};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::Stamp;
 use pillarbox_core::ownership::{NodeId, NodeMode, NodeName};
-use pillarbox_core::store::{Fetch, FetchScope, Heads, Store as _, TableName, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Fetch, FetchScope, Heads, Store as _, TableName};
 use pillarbox_postgres::{PostgresOptions, PostgresStore};
 use tokio::time::{Instant, sleep};
 
@@ -35,7 +35,7 @@ fn by_search_path(db: &Db, path: &str) -> PostgresOptions {
 
 /// Processes that name the schema and such that leave it to the search path.
 #[tokio::test]
-async fn those_that_name_the_schema_and_those_that_do_not_migrate_one_at_a_time() {
+async fn processes_with_and_without_a_schema_name_migrate_one_at_a_time() {
     with_db(async |db| {
         let schema = &db.schema;
         let migrated = async |versions: &str| {
@@ -462,6 +462,11 @@ async fn a_user_without_privileges_migrates_what_is_migrated() {
         let service = db.options_as(&role).connect().await.expect("connects");
         service.migrate().await.expect("nothing is to be done");
         service.check().await.expect("all is there");
+        db.execute("DELETE FROM outbox_migration WHERE version = (SELECT max(version) FROM outbox_migration)").await;
+        let error = service.migrate().await.expect_err("what is missing takes the owner");
+        assert_eq!(error.kind(), StoreErrorKind::Denied, "{error}");
+        let remedy = "do it as its owner, or as a member of the owner's role";
+        assert!(error.to_string().contains("must be owner") && error.to_string().contains(remedy), "{error}");
         db.execute(&format!("REVOKE ALL ON ALL TABLES IN SCHEMA {} FROM {role}", db.schema)).await;
         let error = service.counts().await.expect_err("it may not read");
         assert_eq!(error.kind(), StoreErrorKind::Denied, "{error}");
