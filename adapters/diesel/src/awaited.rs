@@ -64,6 +64,7 @@ macro_rules! awaits {
                 ensure_open(self).await?;
                 let mut rows = 0;
                 for statement in &command.statements {
+                    // MySQL prepares no statement about a savepoint, so it is sent as text.
                     if matches!(command.action, Action::Savepoint) {
                         self.batch_execute(&statement.sql).await?;
                         continue;

@@ -60,6 +60,7 @@ macro_rules! blocks {
                 ensure_open(self)?;
                 let mut rows = 0;
                 for statement in &command.statements {
+                    // Statements about savepoints too: of the databases, MySQL alone prepares none, and it has no blocking connection here.
                     rows = Bound(statement).execute(self)?;
                 }
                 Ok(rows as u64)

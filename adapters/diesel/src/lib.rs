@@ -69,7 +69,7 @@
 //! # }
 //! ```
 //!
-//! The `use … as _` makes the compiler look into this crate, nothing of which needs a name; whoever depends on `pillarbox` with a
+//! The `use … as _` makes the compiler look into this crate, nothing of which needs a name; a crate that depends on `pillarbox` with a
 //! feature such as `diesel-postgres` does without.
 //!
 //! Before the guard's `COMMIT` it is made sure that the transaction can be committed, and asked which rows were not rolled back

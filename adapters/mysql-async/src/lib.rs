@@ -22,7 +22,7 @@
 //! # }
 //! ```
 //!
-//! The `use … as _` makes the compiler look into this crate, nothing of which needs a name; whoever depends on `pillarbox`
+//! The `use … as _` makes the compiler look into this crate, nothing of which needs a name; a crate that depends on `pillarbox`
 //! with its feature `mysql-async` does without.
 //!
 //! A commit asks in a round trip of its own which rows were not rolled back to a savepoint, unless a guard has lent its transaction to

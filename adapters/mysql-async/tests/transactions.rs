@@ -71,7 +71,7 @@ async fn an_outbox_takes_transactions_and_refuses_another_database() {
 }
 
 #[tokio::test]
-async fn what_is_dropped_at_any_await_leaves_no_transaction() {
+async fn calls_dropped_at_any_await_leave_no_transaction() {
     let pool = pool();
     let mut dropped = (0, 0, 0);
     // On a busy machine an answer may be there before anybody waits for it, so the first wait is tried again and again.

@@ -24,7 +24,7 @@
 //! # }
 //! ```
 //!
-//! The `use … as _` makes the compiler look into this crate, nothing of which needs a name; whoever depends on `pillarbox`
+//! The `use … as _` makes the compiler look into this crate, nothing of which needs a name; a crate that depends on `pillarbox`
 //! with its feature `rusqlite` does without.
 //!
 //! Events may be written on a [`Savepoint`](rusqlite::Savepoint) of the transaction as well. What was rolled back to a

@@ -195,7 +195,7 @@ async fn ensure_none_nested_sqlite(transaction: &DatabaseTransaction) -> Result<
     if !release_sqlite(&next, "_sqlx_savepoint_2").await? {
         return next.commit().await;
     }
-    // Nothing is left to commit for whoever ends the nested one, and each finds something to end.
+    // Nothing is left to commit when the nested one ends, and each end finds something to end.
     next.execute_unprepared("ROLLBACK; BEGIN; SAVEPOINT _sqlx_savepoint_1; SAVEPOINT _sqlx_savepoint_2").await?;
     let problem =
         "a nested transaction is open, so that nothing was committed; end nested transactions before this one";

@@ -30,7 +30,7 @@
 //! # }
 //! ```
 //!
-//! The `use … as _` makes the compiler look into this crate, nothing of which needs a name; whoever depends on `pillarbox`
+//! The `use … as _` makes the compiler look into this crate, nothing of which needs a name; a crate that depends on `pillarbox`
 //! with a feature such as `sea-orm-postgres` does without.
 //!
 //! Before `COMMIT` it is made sure that the transaction can be committed, and asked, in a round trip of its own, which rows were

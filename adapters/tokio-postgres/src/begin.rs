@@ -23,15 +23,14 @@ impl<'a> Begin<TokioPostgres> for &'a mut deadpool_postgres::Client {
     type Transaction = deadpool_postgres::Transaction<'a>;
     type Error = Error;
 
-    /// A transaction that was begun on the client by executing the text `BEGIN` is not seen: the server only warns of the second `BEGIN`, and the
-    /// guard's commit or rollback ends that transaction.
+    /// As for a [`tokio_postgres::Client`]: a transaction that was begun by executing the text `BEGIN` is not seen, and the guard ends it.
     async fn begin(self) -> Result<deadpool_postgres::Transaction<'a>, Error> {
         self.transaction().await
     }
 }
 
-/// Fails in a transaction in which a statement has failed, even if its error was ignored, and where none is open any more,
-/// because somebody has ended it by a statement of their own.
+/// Fails in a transaction in which a statement has failed, even if its error was ignored, and where no transaction is open any more,
+/// because a statement of the user's own has ended it.
 ///
 /// PostgreSQL answers the COMMIT of either with no error that the driver would tell: the outbox would deliver events that do
 /// not exist.

@@ -22,7 +22,7 @@
 //! # }
 //! ```
 //!
-//! The `use … as _` makes the compiler look into this crate, nothing of which needs a name; whoever depends on `pillarbox`
+//! The `use … as _` makes the compiler look into this crate, nothing of which needs a name; a crate that depends on `pillarbox`
 //! with its feature `tokio-postgres` does without.
 //!
 //! Before `COMMIT`, and in the same round trip, it is made sure that the transaction can be committed, and asked which rows

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_counted_on_both_sides_has_no_cost() {
+    fn counters_missing_before_or_after_have_no_cost() {
         let table =
             [(Some(10), Some(30), Some(20)), (None, Some(30), None), (Some(10), None, None), (Some(9), Some(1), None)];
         for (before, after, expected) in table {

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_after_a_later_one_of_its_key_is_counted() {
+    fn events_after_a_later_one_of_their_key_are_counted() {
         let order = Order::new(2);
         // Numbers 0, 2 and 4 are of one key, 1 and 3 of the other.
         for (number, seq) in [(0, 10), (3, 13), (4, 14), (2, 12), (1, 11), (6, 16)] {

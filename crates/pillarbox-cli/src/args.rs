@@ -30,7 +30,7 @@ pub(crate) use matching::{Actor, AttributeArgs, person, user};
 pub(crate) use pause::{PauseArgs, PauseName, PausesArgs, ResumeArgs};
 pub(crate) use pending::{ChosenPending, Pending, PendingArgs, PendingMatching};
 pub(crate) use purge::PurgeArgs;
-pub(crate) use relay::{Destination, LogFormat, RelayArgs};
+pub(crate) use relay::{LogFormat, OutputSpec, RelayArgs};
 pub(crate) use show::ShowArgs;
 pub(crate) use target::Target;
 

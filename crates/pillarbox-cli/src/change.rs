@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::args::{Actor, Target};
 use crate::audit;
+use crate::confirmed_rows::ConfirmedRows;
 use crate::failure::{Failure, no_event, no_row};
-use crate::matched::Matched;
 use crate::store;
 use pillarbox_program::progress;
 use pillarbox_program::report::{self, counted, plain};
@@ -58,11 +58,11 @@ pub(crate) async fn run(
     Ok(if changed.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Changes the rows that somebody has confirmed and no others, some hundreds per transaction, and shows the progress; a row that is for
+/// Changes the confirmed rows and no others, some hundreds per transaction, and shows the progress; a row that is for
 /// another event by now is left alone. `subject` is the filter that they matched.
 pub(crate) async fn confirmed(
     store: &dyn Store,
-    matched: &Matched,
+    matched: &ConfirmedRows,
     action: OperatorAction,
     actor: &Actor,
     subject: &str,

@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_short() {
+    fn durations_are_shown_short() {
         let shown = |millis| human(Duration::from_millis(millis));
         assert_eq!([0, 350, 1_600, 3_661_000].map(shown), ["0s", "350ms", "1s", "1h 1m 1s"].map(str::to_owned));
     }

@@ -23,11 +23,11 @@ mod relay;
 mod status;
 
 mod confirm;
+mod confirmed_rows;
 mod duration;
 mod exporter;
 mod failure;
 mod listing;
-mod matched;
 mod payload;
 mod show;
 mod store;

@@ -32,7 +32,7 @@ pub(crate) async fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
                 return Err(Failure::NotForHandler { event_id: event_id.to_owned(), handler: handler.to_owned() });
             }
         }
-        // What each waits behind, in the order of the records.
+        // The row that each waits behind, in the order of the records.
         let mut heads = Vec::with_capacity(records.len());
         for record in &records {
             let failed = store.head_of(record.seq).await?;

@@ -172,7 +172,7 @@ impl Status {
             (
                 "delayed",
                 grouped(delayed),
-                "waiting for their time: delayed, put off by a paused route (the relay's /status says why), or to be tried again",
+                "waiting for their time: delayed, deferred by a paused route (the relay's /status says why), or to be tried again",
             ),
             ("dead", grouped(dead), list.as_str()),
         ];
@@ -197,7 +197,7 @@ impl Status {
                 ("CANCELLED", grouped(counts.cancelled), "rows cancelled by an operator, kept as DONE ones are"),
             ]);
             if counts.unknown > 0 {
-                let unknown = "rows of a status that there is not: nobody delivers them; mend whoever writes them";
+                let unknown = "rows with an unknown status: they are never delivered; fix the program that writes them";
                 lines.push(("unknown", grouped(counts.unknown), unknown));
             }
         }

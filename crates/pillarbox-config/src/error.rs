@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_text_quotes_is_no_cause_besides() {
+    fn errors_that_the_text_quotes_are_no_source_besides() {
         let source = io::Error::other("it is a folder");
         let error = Error::File { what: "the settings", path: "shop".into(), source };
         assert_eq!(error.to_string(), "cannot read the settings shop: it is a folder");

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_in_another_way_is_refused_without_showing_it() {
+    fn urls_of_another_form_are_refused_without_being_shown() {
         for (form, url, problem) in [
             (ONE, "", "is no URL"),
             (ONE, "hunter2", "is no URL"),

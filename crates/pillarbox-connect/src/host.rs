@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused() {
+    fn malformed_hosts_are_refused() {
         for (text, problem) in [
             ("", "no host"),
             (":4222", "no host"),

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_is_named_and_no_secret() {
+    fn known_parameters_are_named_and_secrets_are_not() {
         let text = unknown_parameter("ssl_mod", &["ssl-mode", "socket"]).to_string();
         assert_eq!(
             text,

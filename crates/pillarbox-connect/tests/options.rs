@@ -40,7 +40,7 @@ fn checked(change: Change) -> Result<String, (&'static str, String)> {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_its_field_and_no_secret() {
+fn invalid_settings_are_refused_with_their_field_and_no_secret() {
     let refused: [(&str, &str, Change); 9] = [
         ("url", "plaintext = true", |o| o.url = "one://user:hunter2@far.example".into()),
         ("url", "write it as `ones://HOST:PORT`", |o| o.url = "http://:hunter2@localhost".into()),
@@ -119,7 +119,7 @@ fn a_configuration_names_what_differs_from_the_defaults() {
 }
 
 #[test]
-fn what_is_wrong_in_a_configuration_is_told_by_its_line_and_what_is_known() {
+fn configuration_errors_name_their_line_and_the_known_fields() {
     let error = |text: &str| toml::from_str::<Options>(text).expect_err(text).to_string();
     for (line, problem) in [
         ("timeout = \"soon\"", "\"soon\" is no duration"),

@@ -1,4 +1,4 @@
-//! Scripts and styles, in the program itself: nothing is built by who uses it, and nothing comes from another host.
+//! Scripts and styles, in the program itself: users build nothing, and nothing comes from another host.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;

@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 
-/// Makes the tokens that forms carry: what another site cannot know, and so cannot send in the name of who is logged in.
+/// Makes the tokens of forms. Another site cannot know them, and so cannot send a form in the name of a user that is logged in.
 pub(crate) struct Csrf([u8; 32]);
 
 impl Csrf {

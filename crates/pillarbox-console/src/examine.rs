@@ -19,8 +19,8 @@ const GOOD_FOR: Duration = Duration::from_secs(60);
 const APART: Duration = Duration::from_secs(5);
 /// The time after which a doctor ends its examination by itself, and tells what it has found by then.
 const LIMIT: Duration = Duration::from_secs(15);
-/// The longest time of one, whoever examines.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest time of an examination, also of an examiner that does not end by itself.
+const EXAMINATION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Examines an outbox: its database, its brokers, its nodes. The console asks at most once a minute, and while somebody looks.
 #[async_trait]
@@ -33,7 +33,7 @@ pub trait Examine: Send + Sync {
 /// The result of an examination.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Examination {
-    /// What harms deliveries, or will, the worst first.
+    /// The problems that harm deliveries, or will, the worst first.
     pub findings: Vec<Finding>,
     /// The checks that could not be made, each with the reason.
     pub not_checked: Vec<(String, String)>,
@@ -50,9 +50,9 @@ pub struct Finding {
     pub severity: Severity,
     /// Its cause, in a sentence.
     pub cause: String,
-    /// What was seen, without secrets.
+    /// The evidence of the problem, without secrets.
     pub evidence: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
     /// A command or statement that does it, if there is one to copy.
     pub command: Option<String>,
@@ -104,8 +104,8 @@ impl Examined {
 }
 
 impl Examinations {
-    /// The last examination if it is still good, or else one of now; `None` if nobody examines the source. Whoever has seen an examination
-    /// may want one after it. An examination that has begun is among `jobs`, and ends though nobody waits for it any more.
+    /// The last examination if it is still good, or else one of now; `None` if the source has no examiner. A caller that has
+    /// `seen` an examination gets a later one. An examination that has begun is among `jobs`, and ends though no caller waits for it any more.
     pub(crate) async fn of(&self, jobs: &Jobs, source: &Source, seen: Option<u64>) -> Option<Examined> {
         source.examiner.as_ref()?;
         let mut last = self.last(source.name()).lock_owned().await;
@@ -118,7 +118,7 @@ impl Examinations {
         }
         let number = last.as_ref().map_or(0, |last| last.number) + 1;
         let source = source.clone();
-        let examined = jobs.see_through(async move {
+        let examined = jobs.run_to_completion(async move {
             let examination = examine(&source).await;
             let examined = Examined { number, at: Instant::now(), examination };
             *last = Some(examined.clone());
@@ -163,7 +163,7 @@ async fn examine(source: &Source) -> Examination {
     let given = async {
         let Some(examiner) = &source.examiner else { return Examination::default() };
         let late = |_elapsed| nothing("the examination did not end within 20 seconds");
-        timeout(PATIENCE, examiner.examine()).await.unwrap_or_else(late)
+        timeout(EXAMINATION_TIMEOUT, examiner.examine()).await.unwrap_or_else(late)
     };
     let (own, given) = tokio::join!(own, given);
     let mut findings: Vec<Finding> = own.findings.into_iter().chain(given.findings).collect();
@@ -195,14 +195,14 @@ fn pauses(status: RouteStatus) -> impl Iterator<Item = RoutePause> {
     let RouteStatus { route, state, paused_targets: count, targets, .. } = status;
     let some = targets.into_iter().filter_map(|target| match target.state {
         RouteState::Paused { problem, .. } => Some((target.target, problem)),
-        RouteState::PausedByHand { reason, .. } => Some((target.target, reason)),
+        RouteState::PausedByOperator { reason, .. } => Some((target.target, reason)),
         RouteState::Delivering => None,
     });
     let targets = (count > 0).then(|| RoutePause::Targets { route: route.clone(), count, some: some.collect() });
     let whole = match state {
         RouteState::Delivering => None,
         RouteState::Paused { problem, .. } => Some(RoutePause::Destination { route, problem }),
-        RouteState::PausedByHand { reason, .. } => Some(RoutePause::ByHand { route, reason }),
+        RouteState::PausedByOperator { reason, .. } => Some(RoutePause::ByOperator { route, reason }),
     };
     whole.into_iter().chain(targets)
 }

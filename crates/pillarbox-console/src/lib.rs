@@ -1,8 +1,8 @@
 //! A web console of [Pillarbox](https://docs.rs/pillarbox) outboxes, as a router of axum.
 //!
 //! It shows an outbox as it is, without a reload of the page: rate, lag, latency and failures, events of every state, DEAD events,
-//! blocked keys, nodes and partitions, routes, settings, findings and the audit. Who may operate replays, discards, cancels and tries
-//! events again; each of these is confirmed with the number of events, and recorded.
+//! blocked keys, nodes and partitions, routes, settings, findings and the audit. Operators replay, discard, cancel and retry
+//! events; each of these is confirmed with the number of events, and recorded.
 //!
 //! `pillarbox console` and the relay serve it by themselves. A service mounts it behind its own authentication:
 //!

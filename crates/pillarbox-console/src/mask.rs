@@ -1,4 +1,4 @@
-//! What is not shown.
+//! Hides payloads and other values that are not to be shown.
 
 use std::borrow::Cow;
 

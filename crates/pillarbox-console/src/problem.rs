@@ -18,6 +18,11 @@ impl Problem {
         Self { status, title: "Refused", text: text.into() }
     }
 
+    /// The answer to a change by an account that may only read.
+    pub(crate) fn read_only_role() -> Self {
+        Self::refused(StatusCode::FORBIDDEN, "your role is to read; to change something takes the role to operate")
+    }
+
     pub(crate) fn not_found(text: impl Into<String>) -> Self {
         Self { status: StatusCode::NOT_FOUND, title: "Not found", text: text.into() }
     }

@@ -15,32 +15,32 @@ use crate::app::Sources;
 use crate::source::Source;
 
 /// The time between two samples of a source.
-const EVERY: Duration = Duration::from_secs(5);
-/// Points of the plots that are kept of a source: an hour.
-const POINTS: usize = 720;
-/// Samples that are kept whole: those of [a minute](MINUTE).
-const SAMPLES: usize = 13;
-/// Sources that are asked at the same time.
-const AT_ONCE: usize = 8;
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
+/// The points of the plots that are kept of a source: an hour.
+const PLOT_POINTS: usize = 720;
+/// Samples that are kept whole: those of the [window of rates](RATE_WINDOW).
+const KEPT_SAMPLES: usize = 13;
+/// The most sources that are sampled at the same time.
+const MAX_CONCURRENT_SAMPLES: usize = 8;
 /// The time that a source may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SAMPLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The share of its time that a source may spend on answering, as a divisor: a table with millions of pending rows is counted less
 /// often.
-const SHARE: u32 = 20;
+const BUSY_DIVISOR: u32 = 20;
 
-/// Pauses that are named.
-const NAMED: usize = 5;
+/// The most pauses that a sample names.
+const MAX_NAMED_PAUSES: usize = 5;
 
-/// The time over which the figures of now are told.
-const MINUTE: Duration = Duration::from_secs(60);
-/// The time over which each point of a plot is told: nodes write their figures with each renewal of their lease, which is several seconds.
-const SMOOTHED: Duration = Duration::from_secs(30);
+/// The time over which the current rates are computed: a minute.
+const RATE_WINDOW: Duration = Duration::from_secs(60);
+/// The time over which each point of a plot is computed: nodes write their figures with each renewal of their lease, which takes several seconds.
+const PLOT_WINDOW: Duration = Duration::from_secs(30);
 
-/// The time from the beginning of one sample to that of the next, where the one took so long, and so many have failed in a row. One that had no
-/// answer may have met a lock that is gone now, so it is soon asked again, and less and less often.
+/// The time from the beginning of a sample that took so long to that of the next, after so many failures in a row. A sample without an answer
+/// may have met a lock that is gone now, so the next one follows soon, and then less and less often.
 fn pause(took: Duration, failed: u32) -> Duration {
-    let rare = EVERY.max(took * SHARE);
-    if failed == 0 { rare } else { rare.min(EVERY * 2_u32.saturating_pow(failed)) }
+    let rare = SAMPLE_INTERVAL.max(took * BUSY_DIVISOR);
+    if failed == 0 { rare } else { rare.min(SAMPLE_INTERVAL * 2_u32.saturating_pow(failed)) }
 }
 
 /// The figures of a source at one moment.
@@ -75,7 +75,7 @@ pub(crate) struct Paused {
     pub(crate) more: usize,
 }
 
-/// What all nodes have done between two samples.
+/// The work of all nodes between two samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Rates {
     /// Events delivered a second.
@@ -99,7 +99,7 @@ struct Ring {
     failed: u32,
 }
 
-/// What a sample shows in the plots.
+/// The part of a sample that the plots show.
 #[derive(Debug)]
 struct Point {
     at: Timestamp,
@@ -135,8 +135,8 @@ impl Samples {
             self.0.lock().retain(|name, _| now.iter().any(|source| source.name() == name));
             // One that does not answer keeps none of the others waiting.
             let due = now.iter().filter(|source| self.is_due(source.name()));
-            iter(due).for_each_concurrent(AT_ONCE, |source| self.take(source)).await;
-            sleep(EVERY / 5).await;
+            iter(due).for_each_concurrent(MAX_CONCURRENT_SAMPLES, |source| self.take(source)).await;
+            sleep(SAMPLE_INTERVAL / 5).await;
         }
     }
 
@@ -149,7 +149,7 @@ impl Samples {
         let began = Instant::now();
         let figures = match source.store() {
             Err(problem) => Err(NoFigures::Away(problem.to_owned())),
-            Ok(store) => match timeout(PATIENCE, figures(store)).await {
+            Ok(store) => match timeout(SAMPLE_TIMEOUT, figures(store)).await {
                 Ok(figures) => figures.map_err(|error| NoFigures::Away(error.to_string())),
                 Err(_elapsed) => Err(NoFigures::NotInTime),
             },
@@ -166,10 +166,10 @@ impl Samples {
         self.0.lock().get(source)?.samples.back().cloned()
     }
 
-    /// The rates over the last minute; `None` if no node tells what it does.
+    /// The rates over the last minute; `None` if no node reports its figures.
     pub(crate) fn rates(&self, source: &str) -> Option<Rates> {
         let all = self.0.lock();
-        rates(&all.get(source)?.samples, MINUTE)
+        rates(&all.get(source)?.samples, RATE_WINDOW)
     }
 
     pub(crate) fn series(&self, source: &str) -> Series {
@@ -192,17 +192,17 @@ impl Samples {
 }
 
 impl Ring {
-    /// Adds a sample, and works out what it shows: who looks at the plots later costs nothing but their size.
+    /// Adds a sample, and computes its point of the plots, so that showing them later is cheap.
     fn push(&mut self, sample: Sample) {
-        push_bounded(&mut self.samples, sample.clone(), SAMPLES);
+        push_bounded(&mut self.samples, sample.clone(), KEPT_SAMPLES);
         let figures = sample.figures.ok();
         let point = Point {
             at: sample.at,
-            rates: rates(&self.samples, SMOOTHED),
+            rates: rates(&self.samples, PLOT_WINDOW),
             latency: figures.as_ref().map(Figures::latency).unwrap_or_default(),
             backlog: figures.map(|figures| figures.backlog),
         };
-        push_bounded(&mut self.points, point, POINTS);
+        push_bounded(&mut self.points, point, PLOT_POINTS);
     }
 }
 
@@ -233,7 +233,7 @@ fn rates(samples: &VecDeque<Sample>, span: Duration) -> Option<Rates> {
     earlier.filter_map(|sample| per_second(sample, until)).last()
 }
 
-/// What the nodes of both samples have done between them. A node that has joined since is left out: what it did before is not known.
+/// The work of the nodes of both samples between them. A node that has joined since is left out: its earlier work is not known.
 fn per_second(before: &Sample, after: &Sample) -> Option<Rates> {
     let seconds = after.at.since(before.at).as_secs_f64();
     let (first, last) = (before.figures.as_ref().ok()?, after.figures.as_ref().ok()?);
@@ -257,8 +257,8 @@ async fn figures(store: &dyn Store) -> Result<Figures, StoreError> {
     let nodes = store.nodes().await?;
     // Its page says why if it cannot be read.
     let pauses = store.pauses().await.unwrap_or_default();
-    let names = pauses.iter().take(NAMED).map(|pause| format!("{} {}", pause.kind, pause.name)).collect();
-    Ok(Figures { backlog, nodes, paused: Paused { names, more: pauses.len().saturating_sub(NAMED) } })
+    let names = pauses.iter().take(MAX_NAMED_PAUSES).map(|pause| format!("{} {}", pause.kind, pause.name)).collect();
+    Ok(Figures { backlog, nodes, paused: Paused { names, more: pauses.len().saturating_sub(MAX_NAMED_PAUSES) } })
 }
 
 #[cfg(test)]
@@ -274,7 +274,13 @@ mod tests {
     #[test]
     fn a_sample_without_an_answer_is_soon_taken_again() {
         let seconds = Duration::from_secs;
-        let table = [(seconds(0), 0, 5), (seconds(1), 0, 20), (PATIENCE, 1, 10), (PATIENCE, 2, 20), (PATIENCE, 9, 100)];
+        let table = [
+            (seconds(0), 0, 5),
+            (seconds(1), 0, 20),
+            (SAMPLE_TIMEOUT, 1, 10),
+            (SAMPLE_TIMEOUT, 2, 20),
+            (SAMPLE_TIMEOUT, 9, 100),
+        ];
         for (took, failed, expected) in table {
             assert_eq!(pause(took, failed), seconds(expected), "{took:?}, {failed}");
         }
@@ -310,9 +316,9 @@ mod tests {
     fn a_rate_is_told_over_its_span() {
         let samples: VecDeque<Sample> =
             (0..20).map(|step| sample(step * 5, &[("a", if step < 18 { 0 } else { 60 })])).collect();
-        assert_eq!(rates(&samples, MINUTE).map(|rates| rates.delivered), Some(1.0));
-        assert_eq!(rates(&samples, SMOOTHED).map(|rates| rates.delivered), Some(2.0));
-        assert_eq!(rates(&samples.into_iter().take(1).collect(), SMOOTHED), None);
+        assert_eq!(rates(&samples, RATE_WINDOW).map(|rates| rates.delivered), Some(1.0));
+        assert_eq!(rates(&samples, PLOT_WINDOW).map(|rates| rates.delivered), Some(2.0));
+        assert_eq!(rates(&samples.into_iter().take(1).collect(), PLOT_WINDOW), None);
     }
 
     #[test]
@@ -329,11 +335,11 @@ mod tests {
     #[tokio::test]
     async fn samples_are_bounded() {
         let (samples, source) = (Samples::default(), Source::of_store("shop", Arc::new(MemoryStore::new())));
-        for _ in 0..=POINTS {
+        for _ in 0..=PLOT_POINTS {
             samples.take(&source).await;
         }
-        assert_eq!(samples.series("shop").at.len(), POINTS);
-        assert_eq!(samples.0.lock()["shop"].samples.len(), SAMPLES);
+        assert_eq!(samples.series("shop").at.len(), PLOT_POINTS);
+        assert_eq!(samples.0.lock()["shop"].samples.len(), KEPT_SAMPLES);
         assert!(samples.last("shop").is_some_and(|sample| sample.figures.is_ok()) && samples.last("other").is_none());
     }
 

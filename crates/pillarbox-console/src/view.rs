@@ -9,7 +9,7 @@ use crate::auth::{Caller, Role, User};
 use crate::problem::Problem;
 use crate::source::Source;
 
-/// What every page of a source is made with: who looks, at which source, and how addresses lead from here.
+/// The context of a page of a source: the user, the source, and the addresses of other pages.
 pub(crate) struct View {
     pub(crate) app: App,
     pub(crate) user: User,

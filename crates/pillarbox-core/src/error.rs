@@ -1,6 +1,6 @@
 //! Errors of stores and of settings, with their remedies.
 //!
-//! The text of an error is whole, since many programs print nothing else. What it quotes of its cause is not its `source` as well, so that a
+//! The text of an error is whole, since many programs print nothing else. A cause that it quotes is not its `source` as well, so that a
 //! printer of the whole chain says each sentence once. The errors of drivers and hooks are both, since rules for retries find them among
 //! the causes by their type, as [`Retry::retry_on_error`](crate::retry::Retry::retry_on_error) does.
 
@@ -33,7 +33,7 @@ pub enum StoreErrorKind {
 
 /// An operation on the database failed.
 ///
-/// It says what happened, during which operation, against which database, and whether the same call may succeed later.
+/// It names the problem, the operation and the database, and tells if the same call may succeed later.
 /// It never contains a password.
 pub struct StoreError {
     kind: StoreErrorKind,
@@ -110,7 +110,7 @@ impl Error for StoreError {
     }
 }
 
-/// A setting that cannot be used: which one, what is wrong with it, what to do about it.
+/// A setting that cannot be used: its name, the problem and the remedy.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("setting `{field}` {problem}; {remedy}")]
 pub struct ConfigError {

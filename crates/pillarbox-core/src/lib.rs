@@ -1,5 +1,5 @@
-//! The contract of [Pillarbox](https://docs.rs/pillarbox): events, rows, handlers, and the ports to databases, brokers and time. What
-//! stores, adapters and publishers depend on; the engine that delivers is `pillarbox-engine`.
+//! The contract of [Pillarbox](https://docs.rs/pillarbox): events, rows, handlers, and the ports to databases, brokers and time.
+//! Stores, adapters and publishers depend on it; the engine that delivers is `pillarbox-engine`.
 //!
 //! It knows no SQL, no broker and no HTTP. No module imports one that stands above it in this list:
 //!
@@ -16,7 +16,7 @@
 //! | [`ownership`] | nodes, modes, partitions, and what a node's right to a row rests on |
 //! | [`event`] | what a service writes |
 //! | [`examine`] | what a doctor looks for, and what it finds |
-//! | [`clock`], [`error`], `hash`, `lock`, `plants`, `simulated`, `throttle` | ground that any module may import: time and randomness, what can go wrong, the hooks of the simulation |
+//! | [`clock`], [`error`], `hash`, `lock`, `planted_bug`, `simulated`, `throttle` | ground that any module may import: time and randomness, what can go wrong, the hooks of the simulation |
 
 pub mod clock;
 pub mod context;
@@ -31,7 +31,7 @@ pub mod inbox;
 pub mod lock;
 pub mod ownership;
 #[doc(hidden)]
-pub mod plants;
+pub mod planted_bug;
 pub mod publisher;
 pub mod retry;
 pub mod row;

@@ -1,6 +1,6 @@
 use std::sync::{MutexGuard, PoisonError};
 
-/// A mutex that no panic poisons: whatever is done under one leaves its data consistent, so that a panic elsewhere while it was locked
+/// A mutex that no panic poisons: every change under one leaves its data consistent, so that a panic elsewhere while it was locked
 /// changes nothing.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(std::sync::Mutex<T>);

@@ -1,5 +1,4 @@
-//! The port to a broker: what passing events on asks of a message broker, a queue or an HTTP endpoint, and what a publisher
-//! must keep to.
+//! The port to a broker: the calls of routes on a message broker, a queue or an HTTP endpoint, and the contract of a publisher.
 //!
 //! Every bullet of a `# Behavior` list has a conformance test of the same name in `pillarbox-testkit`.
 
@@ -33,8 +32,8 @@ pub type Receipt = Result<Option<String>, PublishError>;
 /// A broker that messages are sent to.
 ///
 /// A publisher is made without the broker being there: its options are checked, and it connects when it is first needed, and
-/// again whenever the connection is lost. All methods may be called concurrently, and each may be dropped at any await: what
-/// was sent by then may arrive or not, and nothing is left locked.
+/// again whenever the connection is lost. All methods may be called concurrently, and each may be dropped at any await:
+/// messages sent by then may arrive or not, and nothing is left locked.
 #[async_trait]
 pub trait Publisher: fmt::Debug + Send + Sync + 'static {
     /// The kind of this publisher, the address of its broker and the syntax of its targets.
@@ -55,10 +54,10 @@ pub trait Publisher: fmt::Debug + Send + Sync + 'static {
     async fn check(&self, targets: &[String]) -> Result<(), PublishError>;
 
     /// Sends messages and waits for the broker's confirmation of each; returns one receipt for each, in their order. It
-    /// returns within the publisher's time limit, whatever the broker does: a message that was not confirmed by then is
+    /// returns within the publisher's time limit, even if the broker hangs: a message that was not confirmed by then is
     /// [`Unavailable`](PublishErrorKind::Unavailable), and may have arrived.
     ///
-    /// Messages are sent all at once, not one after the other: the confirmations are what takes time. Messages with one key
+    /// Messages are sent all at once, not one after the other: the confirmations take the time. Messages with one key
     /// reach the broker in the order of the vector, as far as the broker keeps any.
     ///
     /// A header that [imitates](header::imitates) one of the outbox's is not sent, and none is sent under a name that is a
@@ -99,8 +98,8 @@ pub trait Publisher: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Looks for conditions of the broker that may cost messages which it has confirmed, for `targets` where they have settings of their own.
-    /// It opens one connection at most, publishes and changes nothing, and returns within the publisher's time limit for each question. What
-    /// cannot be asked is told as not checked. Default: nothing to look for.
+    /// It opens one connection at most, publishes and changes nothing, and returns within the publisher's time limit for each question. A
+    /// condition that cannot be asked about is reported as not checked. Default: nothing to look for.
     async fn examine(&self, targets: &[String]) -> Vec<Checked> {
         let _ = targets;
         Vec::new()
@@ -118,7 +117,7 @@ pub trait Publisher: fmt::Debug + Send + Sync + 'static {
         Cow::Borrowed(target)
     }
 
-    /// Closes the connection. What is published after that is [`Unavailable`](PublishErrorKind::Unavailable). Closing twice is fine.
+    /// Closes the connection. A later publish is [`Unavailable`](PublishErrorKind::Unavailable). Closing twice is fine.
     ///
     /// # Behavior
     /// - `close_twice_is_fine`
@@ -129,7 +128,7 @@ pub trait Publisher: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PublisherInfo {
-    /// The kind of broker, such as `nats`: what a configuration says.
+    /// The kind of broker, as a configuration names it: `nats`.
     pub kind: &'static str,
     /// The address of the broker, for people, without credentials: `nats://broker:4222`.
     pub address: String,

@@ -144,7 +144,7 @@ pub struct Row {
     pub status: Status,
     /// Its group of keys; `None` if it is not assigned yet.
     pub partition: Option<u8>,
-    /// Column `locked_by` before this node took the row; what it means says [`PriorAttempt`](crate::ownership::PriorAttempt).
+    /// Column `locked_by` before this node took the row; see [`PriorAttempt`](crate::ownership::PriorAttempt).
     pub locked_by: Option<Box<str>>,
     /// The time of the insert, by the database's clock; on the hot path by the writer's.
     pub created_at: Timestamp,

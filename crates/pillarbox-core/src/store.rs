@@ -1,8 +1,8 @@
-//! The port to a database: what the engine asks of a store, and what a store must keep to.
+//! The port to a database: the calls of the engine on a store, and the contract of a store.
 //!
 //! Every bullet of a `# Behavior` list has a conformance test of the same name in `pillarbox-testkit`.
 
-mod admission;
+mod admin;
 mod attributes;
 mod audit;
 mod command;
@@ -16,6 +16,7 @@ mod history;
 mod inbox;
 mod lease_clock;
 mod lookup;
+mod mode_check;
 pub mod operation;
 mod operator_action;
 mod pause;
@@ -27,10 +28,12 @@ mod row_state;
 pub mod schema;
 mod statement;
 mod table;
-mod upkeep;
 mod wakeup;
 
 pub use crate::row::{BrokenRow, FetchedRow, OrderKey, Row, RowId};
+pub use admin::{
+    Admin, Backlog, Blocked, CANCELLED, FIRST_PAGE, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged, Record,
+};
 pub use attributes::Attributes;
 pub use audit::{AuditEntry, AuditedAction};
 pub use command::{Action, Command};
@@ -42,7 +45,7 @@ pub use failed_attempt::FailedAttempt;
 pub use figures::NodeFigures;
 pub use history::{History, HistoryKeeper};
 pub use inbox::InboxConsumer;
-pub use lease_clock::{Judged, LeaseClock};
+pub use lease_clock::{LeaseClock, NodesByLease};
 pub use lookup::{Lookup, Question};
 pub use operator_action::OperatorAction;
 pub use pause::{Interventions, NewPause, Pause, PauseChange, PauseKind};
@@ -55,9 +58,6 @@ pub use row_state::RowState;
 pub use schema::SchemaVersion;
 pub use statement::{Bind, Dialect, Statement};
 pub use table::TableName;
-pub use upkeep::{
-    Backlog, Blocked, CANCELLED, FIRST_PAGE, NodeStatus, PartitionBacklog, Purge, Purgeable, Purged, Record, Upkeep,
-};
 pub use wakeup::{Listener, WakeUps};
 
 use std::fmt;
@@ -73,7 +73,7 @@ use crate::error::StoreError;
 use crate::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
 use crate::row::{Expected, NewRow, Verdict};
 
-/// A database that holds an outbox table: what the engine asks of it. What operators ask is in [`Upkeep`].
+/// A database that holds an outbox table, as the engine uses it. The calls of operators are in [`Admin`].
 ///
 /// All methods may be called concurrently, and each may be dropped at any await: no lock, no open transaction and no
 /// half-done change may outlive the call. All times that decide anything are the database's own.
@@ -82,7 +82,7 @@ use crate::row::{Expected, NewRow, Verdict};
 /// longer for a fault of the process. [`migrate`](Self::migrate) may take an hour.
 #[async_trait]
 #[auto_impl(Arc)]
-pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
+pub trait Store: Admin + fmt::Debug + Send + Sync + 'static {
     /// The description of this store: its SQL, its address and its table.
     fn info(&self) -> &StoreInfo;
 
@@ -101,12 +101,18 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     fn insert<'a>(&self, rows: &'a [NewRow]) -> Vec<Statement<'a>>;
 
     /// The statements that insert a row with a [unique key](NewRow::unique_key), unless a row with this key is pending for the same handler.
-    /// They return one number: the `seq` of the row if it was inserted; the `seq` of the row that is pending, negated; zero if the id of
-    /// the event is taken, where the database does not refuse it by itself; the `seq` of a row that has ended and was in the way, less
-    /// [`ENDED`](crate::write::ENDED): then they are run once more, with it as `ended`. None if a row is pending that the database cannot name.
+    /// They return one number or none:
     ///
-    /// A row that is DONE or DEAD gives up its key for the new one: these statements take it away. So whoever ends a row, be it another
-    /// program, need not know of keys. `ended` is the `seq` of such a row, if [`find_unique`](Self::find_unique) found one.
+    /// | Number | Meaning |
+    /// |---|---|
+    /// | `seq` | The row was inserted. |
+    /// | `-seq` | The row `seq` with this key is pending. |
+    /// | `0` | The id of the event is taken, and the database does not refuse that by itself. |
+    /// | `seq` - [`ENDED`](crate::write::ENDED) | The row `seq`, which has ended, holds the key: the statements are run again with it as `ended`. |
+    /// | none | A row with this key is pending that the database cannot name. |
+    ///
+    /// A row that is DONE or DEAD gives up its key for the new one: these statements take it away. So a program that ends a row need not
+    /// know of keys. `ended` is the `seq` of such a row, if [`find_unique`](Self::find_unique) found one.
     ///
     /// # Behavior
     /// - `insert_unique_writes_nothing_while_one_is_pending`
@@ -180,7 +186,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// those in `give` become free, if `node` still owns them under the epoch that `give` names. Then `node` takes those that
     /// are free of its
     /// [target](crate::ownership::spread::target), which follows from the living nodes of its table in the order in which
-    /// they joined. Where nothing is to be given, taken or cleared away, it only reads.
+    /// they joined. If nothing is to be given, taken or cleared away, it only reads.
     ///
     /// # Behavior
     /// - `share_spreads_the_partitions_evenly`
@@ -193,12 +199,12 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError>;
 
     /// Moves the end of a node's lease to `lease` from now, as long as the node is registered: a lease that has ended goes on if nobody
-    /// has cleared its node away. `last` is what the last confirmed renewal
+    /// has cleared its node away. `last` is the mark that the last confirmed renewal
     /// left in the node's row, if there was one: an older state is refused, since the database has gone back then.
     ///
     /// `figures` are written into the node's row with the same statement; `None` leaves those that are there.
     ///
-    /// It never waits for another call of this store: what waits for a lock must not cost the node its lease.
+    /// It never waits for another call of this store: a wait for a lock must not cost the node its lease.
     ///
     /// # Behavior
     /// - `renew_extends_a_living_lease`
@@ -221,7 +227,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     }
 
     /// Unregisters a node and frees the partitions it owned, at once. Leaving twice is not an error. Rows that name it in
-    /// `locked_by` are given back before, by [`release`](Self::release); those that are not wait for a thorough
+    /// `locked_by` are given back before, by [`release`](Self::release); the others wait for a thorough
     /// [`reclaim`](Self::reclaim).
     ///
     /// # Behavior
@@ -230,7 +236,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError>;
 
     /// Clears away a node whose lease was not renewed since it was `seen`, in one transaction in which no node can join, leave or
-    /// share; whether the lease has ended by the database's clock does not matter. What it owned becomes free, as of a node that
+    /// share; whether the lease has ended by the database's clock does not matter. Its partitions become free, as those of a node that
     /// died. True if it was cleared away.
     ///
     /// # Behavior
@@ -282,8 +288,8 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// another node is taking at this moment are passed over, not waited for. Which rows are due and how many are
     /// returned is as in [`fetch`](Self::fetch).
     ///
-    /// A row that says `!`, or `node!`, says `node!` from now on: what is known of an attempt that never ended is kept until
-    /// it is counted. [`Row::locked_by`] is what the row said before. A node that is not registered takes nothing.
+    /// A row that says `!`, or `node!`, says `node!` from now on: the mark of an attempt that never ended is kept until
+    /// it is counted. [`Row::locked_by`] is the value before. A node that is not registered takes nothing.
     ///
     /// # Behavior
     /// - `claim_takes_each_row_for_one_node`
@@ -324,7 +330,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     async fn reclaim(&self, node: &NodeId, thorough: bool) -> Result<Reclaimed, StoreError>;
 
     /// Writes partitions into rows that have none, or one that does not exist, as rows inserted by other programs may;
-    /// rows that have one are left alone. The partition follows from the row's key, so that whoever does it writes the same.
+    /// rows that have one are left alone. The partition follows from the row's key, so that every node writes the same.
     ///
     /// # Behavior
     /// - `assign_partitions_sets_missing_partitions_only`
@@ -372,7 +378,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     ///
     /// The point and its [`Proof`] are kept beside the rows, and change in transactions: so they go back with them when the
     /// database fails over or is restored, and every node goes on with the proof that another one has begun. Rows that are made
-    /// pending by hand are found again, if whoever does it counts an [intervention](Fetched::interventions).
+    /// pending by hand are found again, if the program that does it counts an [intervention](Fetched::interventions).
     ///
     /// False if somebody else has raised it a moment ago, or does so now: then nothing was done.
     ///
@@ -452,8 +458,8 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     /// its handler works. `verdict` is [`Change::Done`](crate::row::Change::Done), [`Change::DeliveredAs`](crate::row::Change::DeliveredAs) or
     /// [`Change::Remove`](crate::row::Change::Remove).
     ///
-    /// It changes one row, or none for the reasons for which a settle is refused. Until the transaction ends, whoever else settles the
-    /// row waits for it, as does whoever clears the node away.
+    /// It changes one row, or none for the reasons for which a settle is refused. Until the transaction ends, any other settle of the
+    /// row waits for it, as does the removal of the node.
     ///
     /// # Behavior
     /// - `complete_commits_with_the_transaction`
@@ -488,7 +494,7 @@ pub trait Store: Upkeep + fmt::Debug + Send + Sync + 'static {
     fn receive<'a>(&self, consumer: &'a str, message_id: &'a str) -> Command<'a>;
 
     /// True if one transaction at a time can write: then handlers with a transaction take turns, so that never more than one of them is
-    /// ahead of what the engine has to write.
+    /// ahead of the engine's own writes.
     fn has_one_writer(&self) -> bool {
         false
     }
@@ -566,9 +572,10 @@ pub struct Fetch {
     pub max_bytes: usize,
     /// Only rows that a node that owns groups of keys may deliver now; `None` for any row. [`Store::claim`] knows no scope.
     pub scope: Option<FetchScope>,
-    /// Event types to leave out, whether they are due now or later: what delivers them takes none at the moment. Few.
+    /// Event types to leave out, due or not: their route is paused, an operator has paused them, or their handler is at its limit.
+    /// A short list.
     pub without_types: Vec<Box<str>>,
-    /// Handlers whose rows are left out likewise. Few. Rows for no handler in particular are not.
+    /// Handlers whose rows are left out likewise; rows for no handler in particular are not. A short list.
     pub without_handlers: Vec<Box<str>>,
 }
 
@@ -619,13 +626,13 @@ pub enum Heads {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Writers {
     /// The highest `seq` that is visible; zero for an empty table. The last number that was given, where that is lower, as in a table that was
-    /// copied: what is written next stands above it.
+    /// copied: later rows stand above it.
     pub highest: i64,
     /// The transactions that may still commit rows at or below it, or at or below one that was the highest before rows were deleted, each by
     /// one name or several, none of which is another's while it is remembered; `None` where the database does not tell, and where numbers do
     /// not ascend.
     pub open: Option<Vec<String>>,
-    /// Those of `open` that are names of prepared transactions, which may have gone by another name before they were prepared.
+    /// The names in `open` of prepared transactions, which may have gone by another name before they were prepared.
     pub prepared: Vec<String>,
 }
 
@@ -640,16 +647,16 @@ pub struct Fetched {
     /// The rows: those without a due time ascending by `seq`, and those with one ascending by due time.
     pub rows: Vec<FetchedRow>,
     /// True if reading stopped at [`Fetch::max_bytes`]: there may be more rows, though fewer than the limit were returned.
-    pub cut: bool,
+    pub truncated: bool,
     /// The time until the next row with a due time is due, by the database's clock. Known when fewer rows than the limit
-    /// were returned and none was cut off; `None` otherwise, and when no row waits for a time.
+    /// were returned and the result is not truncated; `None` otherwise, and when no row waits for a time.
     pub next_due: Option<Duration>,
     /// The number of times that operators have replayed or discarded DEAD rows, have cancelled pending ones or made them due, or have purged
     /// others than DONE ones, which may have made rows due: at least the number that was true when the rows were read. With a [`Fetch::scope`]; otherwise zero.
     pub interventions: i64,
     /// True if any row of the table was RETRY or DEAD when the rows were read, or after. False if the scope does not ask about
     /// [`Heads`].
-    pub heads: bool,
+    pub has_heads: bool,
     /// The state of the reading node's row when the rows were read, or after. `None` unless the scope names the node and it is
     /// registered.
     pub lease: Option<LeaseMark>,
@@ -668,7 +675,8 @@ pub struct Counts {
     pub dead: u64,
     /// Cancelled by an operator before they were delivered. Their rows are DONE, and are kept as long as those.
     pub cancelled: u64,
-    /// Of a status that there is not, as only a program that writes rows by SQL gives it: nobody delivers, lists as pending or purges them.
+    /// Rows with an unknown status, written by another program. They are neither delivered nor listed as pending, and only a purge of
+    /// [all rows](Purgeable::All) deletes them.
     pub unknown: u64,
 }
 

@@ -8,7 +8,7 @@ use pillarbox_core::examine::{Check, Checked, Severity};
 const NAMED: usize = 5;
 
 /// The checks of a process that delivers: of a relay, or of a service with routes.
-pub const ALL: &[&Check] = &[&NOT_RUNNING, &SILENT, &ELSEWHERE, &UNREADY, &ROUTE, &TARGETS, &BY_HAND];
+pub const ALL: &[&Check] = &[&NOT_RUNNING, &SILENT, &ELSEWHERE, &UNREADY, &ROUTE, &TARGETS, &BY_OPERATOR];
 
 static NOT_RUNNING: Check = Check {
     code: "relay-not-running",
@@ -58,11 +58,11 @@ static TARGETS: Check = Check {
     remedy: "Mend the targets that the evidence names, or tell who runs them. Each is tried again by itself. `pillarbox pending list --state retrying` shows the events that wait, with their tenants.",
 };
 
-static BY_HAND: Check = Check {
+static BY_OPERATOR: Check = Check {
     code: "route-paused-by-hand",
     severity: Severity::Warning,
-    healthy: "no route is paused by hand",
-    cause: "Somebody has paused a route of this process: its events wait in the table.",
+    healthy: "no route is paused by an operator",
+    cause: "An operator has paused a route of this process: its events wait in the table.",
     remedy: "Resume it on the console's page Routes once its reason is gone. `pillarbox audit` tells who has paused it.",
 };
 
@@ -90,7 +90,7 @@ pub enum RoutePause {
         problem: String,
     },
     /// An operator has paused it.
-    ByHand {
+    ByOperator {
         /// The name of the route.
         route: String,
         /// The reason that was given.
@@ -147,7 +147,7 @@ pub(crate) fn judge(answer: Sources) -> Vec<Checked> {
         Err(NoAnswer::NotRunning(evidence)) => return found_alone(&NOT_RUNNING, &evidence),
         Err(NoAnswer::Silent(evidence)) => return found_alone(&SILENT, &evidence),
     };
-    let (mut unready, mut routes, mut targets, mut by_hand) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut unready, mut routes, mut targets, mut by_operator) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut others = Vec::new();
     for SourceStatus { name, problems, pauses, elsewhere } in sources {
         others.extend(elsewhere.map(|elsewhere| format!("source {name}: {elsewhere}")));
@@ -159,7 +159,9 @@ pub(crate) fn judge(answer: Sources) -> Vec<Checked> {
                 RoutePause::Destination { route, problem } => {
                     routes.push(format!("source {name}, route {route}: {problem}"));
                 }
-                RoutePause::ByHand { route, reason } => by_hand.push(format!("source {name}, route {route}: {reason}")),
+                RoutePause::ByOperator { route, reason } => {
+                    by_operator.push(format!("source {name}, route {route}: {reason}"));
+                }
                 RoutePause::Targets { route, count, some } => {
                     let shown = some.iter().map(|(target, problem)| format!("{target} ({problem})"));
                     let shown = named(shown.collect(), count);
@@ -179,7 +181,7 @@ pub(crate) fn judge(answer: Sources) -> Vec<Checked> {
         judge(&UNREADY, unready),
         judge(&ROUTE, routes),
         judge(&TARGETS, targets),
-        judge(&BY_HAND, by_hand),
+        judge(&BY_OPERATOR, by_operator),
     ]
 }
 
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_told_with_its_reason() {
+    fn pauses_and_problems_of_a_relay_are_reported_with_their_reason() {
         let text = str::to_owned;
         let route = |number: usize| RoutePause::Destination { route: format!("r{number}"), problem: text("refused") };
         let some = (0..20).map(|number| (format!("https://t{number}"), text("503"))).collect();
@@ -217,7 +219,7 @@ mod tests {
             name: text("shop"),
             problems: vec![text("cannot read the table"), text("password authentication failed")],
             pauses: vec![
-                RoutePause::ByHand { route: text("mail"), reason: text("a fair") },
+                RoutePause::ByOperator { route: text("mail"), reason: text("a fair") },
                 RoutePause::Targets { route: text("hooks"), count: 21, some },
             ],
             elsewhere: Some(text("it works on b.db")),

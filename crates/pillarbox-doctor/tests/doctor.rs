@@ -122,7 +122,7 @@ async fn a_broker_without_a_place_for_targets_that_depend_on_the_event_is_found(
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_never_answers_is_given_up_and_the_others_are_told() {
+async fn brokers_that_never_answer_are_given_up_and_the_others_are_reported() {
     let doctor = Doctor::new()
         .store("shop", Arc::new(MemoryStore::new()))
         .broker("silent", broker(Answers::Never), Vec::new(), Vec::new())

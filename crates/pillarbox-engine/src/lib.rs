@@ -18,7 +18,7 @@
 //! | `poll_schedule`, `type_pause`, `operator_pauses`, `backoff`, `standing_clock` | when to poll the table, what to leave in it, how long to wait after a failure, which time to believe |
 //! | `config` | settings |
 
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 
 mod backoff;
 mod claim;

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_changed_is_told_by_kind_and_name() {
+    fn changed_pauses_are_told_by_kind_and_name() {
         let before = [pause(PauseKind::Type, "a"), pause(PauseKind::Type, "b")];
         let now = [pause(PauseKind::Type, "b"), pause(PauseKind::Handler, "a")];
         let name = |pause: &&Pause| (pause.kind, pause.name.clone());

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::hash::HashMap;
 use pillarbox_core::lock::Mutex;
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -100,7 +100,7 @@ impl PollSchedule {
     }
 
     fn wake(&self, note: impl FnOnce(&mut State)) {
-        if plants::is("wake_up_without_fallback") {
+        if planted_bug::is_active("wake_up_without_fallback") {
             return;
         }
         let mut state = self.state.lock();
@@ -152,7 +152,11 @@ impl PollSchedule {
             let wake_at = {
                 let mut state = self.state.lock();
                 let (poll, next) = state.at(Instant::now());
-                let latest = if plants::is("wake_up_without_fallback") { latest + POLL_TIMEOUT * 60 } else { latest };
+                let latest = if planted_bug::is_active("wake_up_without_fallback") {
+                    latest + POLL_TIMEOUT * 60
+                } else {
+                    latest
+                };
                 let wake_at = next.map_or(latest, |next| next.min(latest));
                 state.alarm = poll.is_none().then_some(wake_at);
                 if let Some(poll) = poll {
@@ -271,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_may_be_anywhere_hides_no_row_that_is_known() {
+    async fn rows_of_unknown_seq_hide_no_known_row() {
         let poll_schedule = PollSchedule::default();
         poll_schedule.wake_for(7);
         poll_schedule.wake_for_any();

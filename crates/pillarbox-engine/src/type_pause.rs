@@ -2,10 +2,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pillarbox_core::lock::Mutex;
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use tokio::time::Instant;
 
-/// The number of types that can be paused at once. Events of further ones are read, and put off one by one.
+/// The number of types that can be paused at once. Events of further ones are read, and deferred one by one.
 const MAX_TYPES: usize = 1000;
 
 /// Keeps events of some types in the table for a while: they are not read, so that they take no memory, cost the database
@@ -100,8 +100,8 @@ impl TypePause {
         let types: Vec<Box<str>> = paused.keys().cloned().collect();
         let next = paused.values().min().copied();
         drop(paused);
-        let resumed =
-            seen.0.iter().any(|before| types.binary_search(before).is_err()) && !plants::is("type_resume_unnoticed");
+        let resumed = seen.0.iter().any(|before| types.binary_search(before).is_err())
+            && !planted_bug::is_active("type_resume_unnoticed");
         seen.0.clone_from(&types);
         Paused { types, resumed, next }
     }

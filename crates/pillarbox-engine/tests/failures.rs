@@ -15,7 +15,7 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, Failure, HandlerError, Interceptor, Outcome, blocking};
 use pillarbox_core::retry::FixedBackoff;
-use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store as _};
 use pillarbox_engine::handlers::{Unroutable, on_batch, on_type};
 use pillarbox_engine::observe::Problem;
 use pillarbox_engine::run::{FailingHead, Outbox, SingleNode};
@@ -202,7 +202,7 @@ async fn a_purge_that_always_fails_is_told_of_every_hour_and_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_of_a_window_is_logged_when_the_outbox_stops() {
+async fn failures_left_in_a_window_are_logged_when_the_outbox_stops() {
     let log = Log::default();
     let _logging = keep(&log);
     let store = store();

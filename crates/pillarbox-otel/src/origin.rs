@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_no_origin() {
+    fn malformed_traceparents_are_no_origin() {
         let zeroes = "00-00000000000000000000000000000000-00f067aa0ba902b7-01";
         let multibyte = "00-4bf92f3577b34da6a3ce929d0e0e473é-00f067aa0ba902b7-01";
         for parent in [

@@ -179,7 +179,7 @@ mod tests {
 
     /// As PostgreSQL says it where a row violates a constraint.
     #[test]
-    fn what_the_driver_quotes_of_a_row_is_not_shown() {
+    fn rows_that_the_driver_quotes_are_not_shown() {
         let refused = || {
             let detail = "db error: ERROR: a check failed\nDETAIL: Failing row contains (hunter2)";
             StoreError::new(StoreErrorKind::Unexpected, "replay rows", "a check failed (SQLSTATE 23514)")

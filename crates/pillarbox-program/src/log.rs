@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mistyped_is_refused_with_the_variable_the_problem_and_the_remedy() {
+    fn mistyped_levels_are_refused_with_the_variable_the_problem_and_the_remedy() {
         for (value, error) in [
             ("inof", LogError::NoLevel("inof".to_owned())),
             ("warning", LogError::NoLevel("warning".to_owned())),

@@ -22,7 +22,7 @@ pub struct Preview {
     pub lines: Vec<PreviewLine>,
     /// Events looked at.
     pub events: u64,
-    /// True if there are more events than were looked at. Of those with a due time, which were put off or tried before, no more
+    /// True if there are more events than were looked at. Of those with a due time, which were deferred or tried before, no more
     /// than a hundred thousand are looked at.
     pub more: bool,
 }
@@ -109,9 +109,9 @@ impl Pages {
     }
 
     /// The rows of the page that was read, without those that are not looked at.
-    fn take(&mut self, Fetched { mut rows, cut, .. }: Fetched) -> Vec<FetchedRow> {
-        // One that was cut short at its bytes has fewer rows than the limit, and there may be more.
-        let full = cut || rows.len() >= self.fetch.limit;
+    fn take(&mut self, Fetched { mut rows, truncated, .. }: Fetched) -> Vec<FetchedRow> {
+        // A truncated result has fewer rows than the limit, though there may be more.
+        let full = truncated || rows.len() >= self.fetch.limit;
         rows.retain(|row| self.takes(row));
         self.left = self.left.saturating_sub(rows.len());
         // Rows without a due time have a share of every full page, if there are any left.
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_known_is_told_to_the_store_a_bounded_number_of_times() {
+    async fn known_rows_are_told_to_the_store_a_bounded_number_of_times() {
         let (ready, timed) = (12 * PAGE, 20 * PAGE);
         let store = store(ready, timed).await;
         for (max_timed, seen) in [(timed, ready + timed), (2 * PAGE, ready + 2 * PAGE)] {

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use futures_util::stream::pending;
 use pillarbox_console::{Access, Console};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::store::{Judged, Store, operation, refusal};
+use pillarbox_core::store::{NodesByLease, Store, operation, refusal};
 use pillarbox_engine::run::{Drained, StartError};
 use pillarbox_routes::{CheckError, Forwarder};
 use tokio::time::Instant;
@@ -208,7 +208,7 @@ impl Relay {
     /// delivered from is tried again. Neither holds up anything else, unless `relay.on_unavailable` is `exit`.
     ///
     /// # Errors
-    /// Whatever keeps it from starting; nothing is left running then.
+    /// The reason why it cannot start; nothing is left running then.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), RelayError> {
         self.run_reloading(stop, pending()).await
     }
@@ -251,8 +251,8 @@ impl Relay {
     /// again until the deadline.
     ///
     /// # Errors
-    /// Whatever keeps it from starting, a source that has not started by the deadline, and one whose rest cannot be counted. The other
-    /// sources are drained all the same.
+    /// It cannot start, a source has not started by the deadline, or the rest of one cannot be counted. The other sources are drained all the
+    /// same.
     pub async fn drain(
         self,
         deadline: Duration,
@@ -274,12 +274,12 @@ pub(crate) async fn may_join(source: &Source, store: &dyn Store) -> Result<(), S
     store.check().await?;
     let Some(mode) = source.settings.mode.of_nodes() else { return Ok(()) };
     let alive = store.nodes().await?.into_iter().filter(|node| node.lease_left.is_some()).collect();
-    let nodes = Judged { alive, ended: Vec::new(), spared_for: None };
+    let by_lease = NodesByLease { alive, ended: Vec::new(), spared_for: None };
     let refused = |problem| StoreError::new(StoreErrorKind::IncompatibleMode, operation::JOIN, problem);
-    nodes.admit(mode).map(|_| ()).map_err(refused)
+    by_lease.nodes_to_evict_for(mode).map(|_| ()).map_err(refused)
 }
 
-/// Opens the console that a file asks for, and tells who may see it.
+/// Opens the console that a file asks for, with its accounts.
 async fn console(file: &RelayFile) -> Result<Option<(Access, (ConsoleServer, Console))>, RelayError> {
     let Some(settings) = &file.server.console else { return Ok(None) };
     let access = settings.access_by(file.accounts.clone())?;

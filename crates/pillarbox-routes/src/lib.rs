@@ -2,22 +2,22 @@
 //! trouble.
 //!
 //! ```text
-//! outbox ──▶ Forwarder: select ─▶ guard ─▶ shape ─▶ publisher ──▶ broker
-//!    ◀── done · tried again · put off · DEAD ◀── one receipt for each ──┘
+//! outbox ──▶ Forwarder: select ─▶ breaker ─▶ shape ─▶ publisher ──▶ broker
+//!    ◀── done · tried again · deferred · DEAD ◀── one receipt for each ──┘
 //! ```
 //!
 //! [`Routes`] say which event goes where; the first [`Route`] that takes an event has it. A route whose destination is in
 //! trouble is paused by itself: the others go on.
 
+mod breaker;
 mod forward;
-mod guard;
 mod observe;
 mod route;
 mod select;
 mod shape;
 
-pub use forward::{Broker, Destination, Forwarder, RouteState, RouteStatus, TargetStatus};
-pub use guard::Breaker;
+pub use breaker::Breaker;
+pub use forward::{Broker, Destination, Forwarder, OPERATOR_PAUSE_ENDED, RouteState, RouteStatus, TargetStatus};
 pub use route::{CheckError, Route, RouteError, Routes, Unrouted};
 pub use select::Pattern;
 pub use shape::Format;

@@ -72,8 +72,8 @@ impl Meters {
         }
     }
 
-    /// Shows what `now` finds: whether the route is paused, and how many of its targets are. Two that report at once take turns, so that the
-    /// later finding stays.
+    /// Shows the state that `now` finds: true if the route is paused, and the number of its paused targets. Reports take turns, so that the
+    /// later one stays.
     pub(crate) fn report(&self, now: impl FnOnce() -> (bool, usize)) {
         let mut shown = self.shown.lock();
         if !shown.is_retired {
@@ -86,7 +86,7 @@ impl Meters {
         }
     }
 
-    /// The route is no more: what becomes of calls that are still under way shows nothing.
+    /// The route is no more: calls that are still under way change no gauge.
     pub(crate) fn retire(&self) {
         let mut shown = self.shown.lock();
         self.show(&mut shown, 0.0, 0.0);

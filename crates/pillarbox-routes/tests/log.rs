@@ -134,7 +134,7 @@ async fn events_that_are_refused_for_themselves_alone_are_told_of_now_and_then()
         assert!(start.elapsed() < Duration::from_secs(600), "nobody is told");
     }
     let [line] = &told[..] else { panic!("one line: {told:?}") };
-    for part in ["event_id=\"e-leaderless\"", "no leader", "put off for long", "no attempt is counted"] {
+    for part in ["event_id=\"e-leaderless\"", "no leader", "deferred for long", "no attempt is counted"] {
         assert!(line.contains(part), "{part}: {line}");
     }
     assert!(!line.contains("for themselves") && !line.contains("cancel"), "{line}");

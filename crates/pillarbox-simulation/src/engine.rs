@@ -42,7 +42,7 @@ pub fn runtime(seed: u64) -> std::io::Result<tokio::runtime::Runtime> {
 mod hooked {
     use pillarbox_memory::MemoryStore;
 
-    pub use pillarbox_core::simulated::plants::plant;
+    pub use pillarbox_core::simulated::planted_bug::activate;
     pub use pillarbox_core::simulated::{Process, panics};
     pub use pillarbox_memory::RowView;
 
@@ -78,8 +78,8 @@ mod unhooked {
     /// Shows none: nothing runs without the hooks.
     pub fn visit(_store: &MemoryStore, _visit: impl FnMut(RowView<'_>)) {}
 
-    /// Does nothing: there are no plants without the hooks.
-    pub fn plant(_name: Option<&'static str>) {}
+    /// Does nothing: no bug is planted without the hooks.
+    pub fn activate(_name: Option<&'static str>) {}
 
     /// None: no task is watched without the hooks.
     #[must_use]

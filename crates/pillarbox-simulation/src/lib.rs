@@ -8,7 +8,7 @@ pub mod chance;
 pub mod check;
 pub mod engine;
 pub mod plan;
-pub mod plants;
+pub mod planted_bugs;
 pub mod seeds;
 pub mod story;
 pub mod world;

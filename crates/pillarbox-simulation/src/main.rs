@@ -9,15 +9,15 @@ use std::process::ExitCode;
 use clap::Parser;
 use tokio::time::Instant;
 
-use pillarbox_simulation::engine::{HOOKED, plant};
-use pillarbox_simulation::plants::{PLANTS, find};
+use pillarbox_simulation::engine::{HOOKED, activate};
+use pillarbox_simulation::planted_bugs::{PLANTED_BUGS, find};
 use pillarbox_simulation::{seeds, simulate};
 
 /// Every seed that ever failed, one a line, with what was wrong.
 const SEEDS: &str = include_str!("../seeds");
-/// The seeds by which plants were found that take many, one a line behind the plant's name.
+/// The seeds that find the planted bugs which take many, one a line behind the bug's name.
 const PLANT_SEEDS: &str = include_str!("../plant-seeds");
-/// Each plant is found within so many seeds.
+/// Each planted bug is found within so many seeds.
 const MOST_SEEDS: u64 = 20_000;
 const FRESH_IN_CI: u64 = 2_000;
 /// Seeds that are run again in another process.
@@ -45,7 +45,7 @@ struct Options {
     /// Plant a bug; --seeds begins with 0 then.
     #[arg(long, value_name = "NAME", value_parser = planted)]
     plant: Option<&'static str>,
-    /// Run fresh seeds, all that ever failed, each plant, and see whether seeds replay.
+    /// Run fresh seeds, all that ever failed and each planted bug, and check that seeds replay.
     #[arg(long)]
     ci: bool,
     /// Write one line for programs.
@@ -70,14 +70,14 @@ fn main() -> ExitCode {
 }
 
 fn planted(name: &str) -> Result<&'static str, String> {
-    find(name).map(|(known, _)| *known).ok_or_else(|| format!("there is no plant {name:?}; see --plants"))
+    find(name).map(|(known, _)| *known).ok_or_else(|| format!("there is no planted bug {name:?}; see --plants"))
 }
 
 impl Options {
     /// Does what was asked for; false if an invariant was violated.
     fn run(&self) -> Result<bool, Failure> {
         if self.plants {
-            PLANTS.iter().for_each(|(name, what)| println!("{name:40} {what}"));
+            PLANTED_BUGS.iter().for_each(|(name, what)| println!("{name:40} {what}"));
             return Ok(true);
         }
         if !HOOKED {
@@ -96,7 +96,7 @@ impl Options {
     }
 
     fn one(&self, seed: u64) -> Result<bool, Failure> {
-        plant(self.plant);
+        activate(self.plant);
         let began = Instant::now();
         let run = simulate(seed, self.trace)?;
         if self.trace {
@@ -164,7 +164,7 @@ fn ci(jobs: usize) -> Result<bool, Failure> {
     }
     println!("the seeds that ever failed: {}", if good { "no violation" } else { "VIOLATED" });
     let began = Instant::now();
-    for (name, _) in PLANTS {
+    for (name, _) in PLANTED_BUGS {
         let known = known.get(name);
         let mut summary = match known {
             Some(seed) => seeds::run(*seed, 1, 1, Some(name))?,
@@ -179,8 +179,8 @@ fn ci(jobs: usize) -> Result<bool, Failure> {
         match &summary.violated {
             Some(run) => {
                 let invariant = run.end.violation.as_ref().map_or("", |violation| violation.invariant);
-                println!("plant {name:40} found by seed {:5} ({invariant})", run.seed);
-                // Otherwise it is not the plant that was found.
+                println!("planted bug {name:40} found by seed {:5} ({invariant})", run.seed);
+                // Otherwise it is not the planted bug that was found.
                 let without = simulate(run.seed, false)?;
                 if without.end.violation.is_some() {
                     report(&without, None);
@@ -188,12 +188,12 @@ fn ci(jobs: usize) -> Result<bool, Failure> {
                 }
             }
             None => {
-                eprintln!("plant {name} was not found within {MOST_SEEDS} seeds");
+                eprintln!("planted bug {name} was not found within {MOST_SEEDS} seeds");
                 good = false;
             }
         }
     }
-    println!("{} plants in {:.0} s", PLANTS.len(), began.elapsed().as_secs_f64());
+    println!("{} planted bugs in {:.0} s", PLANTED_BUGS.len(), began.elapsed().as_secs_f64());
     let (began, first) = (Instant::now(), fresh());
     println!("{FRESH_IN_CI} fresh seeds from {first}");
     let summary = seeds::run(first, FRESH_IN_CI, jobs, None)?;
@@ -224,14 +224,14 @@ fn failed_seeds() -> Result<Vec<u64>, Failure> {
     entries(SEEDS).map(seed).collect()
 }
 
-/// The seeds by which plants were found before, by the plants' names.
+/// The seeds that found planted bugs before, by the names of the bugs.
 fn known_seeds() -> Result<BTreeMap<&'static str, u64>, Failure> {
     let entry = |line: &'static str| {
         let (name, seed) = line.split_once(' ')?;
         Some((find(name)?.0, seed.trim().parse().ok()?))
     };
     let known =
-        |line| entry(line).ok_or_else(|| format!("the line {line:?} of plant-seeds is no plant and seed").into());
+        |line| entry(line).ok_or_else(|| format!("the line {line:?} of plant-seeds is no planted bug and seed").into());
     entries(PLANT_SEEDS).map(known).collect()
 }
 

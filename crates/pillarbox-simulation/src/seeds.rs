@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use crate::engine::plant;
+use crate::engine::activate;
 use crate::{Run, simulate};
 
 /// The result of many seeds.
@@ -29,7 +29,7 @@ pub fn run(first: u64, count: u64, jobs: usize, planted: Option<&'static str>) -
     let end = AtomicU64::new(count);
     let runs: Mutex<BTreeMap<u64, std::io::Result<Run>>> = Mutex::default();
     let work = || {
-        plant(planted);
+        activate(planted);
         loop {
             let index = next.fetch_add(1, Relaxed);
             if index >= end.load(Relaxed) {
@@ -41,7 +41,7 @@ pub fn run(first: u64, count: u64, jobs: usize, planted: Option<&'static str>) -
             }
             runs.lock().unwrap_or_else(PoisonError::into_inner).insert(index, run);
         }
-        plant(None);
+        activate(None);
     };
     if jobs <= 1 {
         work();

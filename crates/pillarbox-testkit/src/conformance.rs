@@ -13,6 +13,7 @@
 //! The usual arguments of a test binary work: a part of a name, `--list`, `--ignored`, `--test-threads`.
 
 mod acquire;
+mod admin;
 mod begin_attempt;
 mod claim;
 mod claim_together;
@@ -44,7 +45,6 @@ mod settle_refuses;
 mod settle_shared;
 mod share;
 mod share_together;
-mod upkeep;
 mod wake_ups;
 mod writers;
 
@@ -54,7 +54,7 @@ use crate::Harness;
 use crate::run::{Case, arguments};
 use crate::scenarios;
 
-use upkeep::{
+use admin::{
     audit, backlog, blocked, control, counts, dead, inbox, nodes, partitions, pauses, pending, purge, recent, record,
     replay, states,
 };

@@ -10,10 +10,10 @@ use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
-    AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Division, EventFilter,
-    EventPage, Fetch, Fetched, FetchedRow, History, InboxConsumer, Interventions, NewPause, NodeFigures, NodeStatus,
-    PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged, Record, RowId,
-    RowState, Store, StoreInfo, Upkeep, WakeUps, Writers,
+    Admin, AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Division,
+    EventFilter, EventPage, Fetch, Fetched, FetchedRow, History, InboxConsumer, Interventions, NewPause, NodeFigures,
+    NodeStatus, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged, Record,
+    RowId, RowState, Store, StoreInfo, WakeUps, Writers,
 };
 use pillarbox_core::write::{Command, Lookup, NewRow, Question, Statement};
 use tokio::sync::watch;
@@ -345,7 +345,7 @@ impl<S: Store> Store for FaultyStore<S> {
 }
 
 #[async_trait]
-impl<S: Store> Upkeep for FaultyStore<S> {
+impl<S: Store> Admin for FaultyStore<S> {
     async fn counts(&self) -> Result<Counts, StoreError> {
         self.call(Operation::Inspect, operation::COUNTS, self.inner.counts()).await
     }

@@ -64,8 +64,8 @@ scenarios! {
         a_row_of_another_process_is_found_by_polling,
     }
     savepoints {
-        what_is_rolled_back_to_a_savepoint_is_never_delivered = around_savepoints(SingleNode),
-        what_is_rolled_back_to_a_savepoint_is_never_delivered_on_many_nodes = around_savepoints(MultiNode),
+        events_rolled_back_to_a_savepoint_are_never_delivered = around_savepoints(SingleNode),
+        events_rolled_back_to_a_savepoint_are_never_delivered_on_many_nodes = around_savepoints(MultiNode),
         without_hooks_what_is_rolled_back_is_not_delivered,
         a_commit_with_its_receipt_is_verified,
         a_receipt_of_what_was_rolled_back_delivers_nothing,
@@ -85,7 +85,7 @@ scenarios! {
         a_panic_is_a_failure_and_the_worker_survives,
         an_unrecoverable_failure_goes_dead_uncounted,
         a_deferral_counts_no_attempt,
-        what_cannot_be_read_goes_dead_alone,
+        rows_that_cannot_be_read_go_dead_alone,
         an_event_without_a_handler_goes_dead_or_is_parked,
     }
     handlers {
@@ -251,8 +251,8 @@ scenarios! {
         nodes_share_a_backlog_without_a_second_call,
         a_guarded_commit_is_delivered_from_memory_by_its_writer,
         a_reported_commit_of_the_users_own_is_claimed_at_once,
-        what_memory_has_no_room_for_is_claimed,
-        what_a_node_forgot_it_finds_again,
+        rows_that_memory_has_no_room_for_are_claimed,
+        rows_that_a_node_forgot_are_found_again,
         the_rows_of_a_dead_node_are_delivered_by_another,
         a_handler_longer_than_the_lease_runs_once,
         a_clean_stop_gives_back_what_it_holds,
@@ -260,7 +260,7 @@ scenarios! {
         modes_that_cannot_coexist_refuse_to_start,
         clocks_minutes_apart_change_nothing,
         a_full_hot_queue_leaves_the_rest_to_others,
-        what_two_guards_hold_for_the_same_room_is_left_to_others needs concurrent_writers,
+        rows_that_two_guards_hold_for_the_same_room_are_left_to_others needs concurrent_writers,
         a_lost_lease_is_no_crash = losses_of_a_lease_count_no_attempt(Fault::None),
         an_outage_is_no_crash = losses_of_a_lease_count_no_attempt(Fault::Unreachable),
     }
@@ -314,7 +314,7 @@ scenarios! {
         delivered_events_are_deleted_if_asked,
         a_settle_that_fails_for_a_while_breaks_no_order,
         a_failure_that_cannot_be_recorded_keeps_its_key_waiting,
-        what_operators_let_go_on_is_not_overtaken,
+        keys_that_operators_let_go_on_are_not_overtaken,
         a_row_that_cannot_be_read_keeps_its_key_waiting,
         a_busy_key_keeps_nobody_else_waiting,
         few_keys_of_many_workers_are_read_together,

@@ -133,7 +133,7 @@ pub use pillarbox_core::event::{Envelope, Event, EventId};
 pub use pillarbox_core::handle::{Delivery, Failure, HandlerError, Interceptor, Outcome, blocking, in_transaction};
 pub use pillarbox_core::inbox::Inbox;
 pub use pillarbox_core::retry::Retry;
-pub use pillarbox_core::store::{Store, TableName, Upkeep};
+pub use pillarbox_core::store::{Admin, Store, TableName};
 pub use pillarbox_engine::run::Outbox;
 
 #[cfg(feature = "macros")]
@@ -226,14 +226,14 @@ pub mod run {
 }
 
 /// The table, looked after by an operator or by code: DEAD and pending events, blocked keys, the backlog, nodes and purging. The methods that
-/// take and answer these are those of [`Upkeep`].
+/// take and answer these are those of [`Admin`].
 pub mod maintain {
     pub use pillarbox_core::row::Status;
     pub use pillarbox_core::store::{
-        Attributes, AuditEntry, AuditedAction, Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter, EventFilter,
-        EventPage, EventState, FIRST_PAGE, FailedAttempt, InboxConsumer, ListedEvent, NewPause, NodeFigures,
-        NodeStatus, OperatorAction, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter,
-        PendingState, Purge, Purgeable, Purged, Record, RowState, Upkeep,
+        Admin, Attributes, AuditEntry, AuditedAction, Backlog, Blocked, CANCELLED, Counts, DeadEvent, DeadFilter,
+        EventFilter, EventPage, EventState, FIRST_PAGE, FailedAttempt, InboxConsumer, ListedEvent, NewPause,
+        NodeFigures, NodeStatus, OperatorAction, PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent,
+        PendingFilter, PendingState, Purge, Purgeable, Purged, Record, RowState,
     };
     pub use pillarbox_engine::maintain::{
         Changed, DeadEvents, DeadReason, DeadReasons, InvalidMoment, Moment, PauseNote, Pauses, PendingChange,
@@ -263,7 +263,7 @@ pub mod error {
 ///
 /// | Bring | Implement | Its tests |
 /// |---|---|---|
-/// | a database | [`Store`] and [`Upkeep`] | `pillarbox_testkit::conformance` |
+/// | a database | [`Store`] and [`Admin`] | `pillarbox_testkit::conformance` |
 /// | a driver | [`write::Connection`], [`Begin`](backend::write::Begin), [`Finish`](backend::write::Finish) | `pillarbox_testkit::adapter_tests` |
 /// | a broker | [`publishers::Publisher`] | `pillarbox_testkit::publishers` |
 /// | a clock | [`Clock`](backend::clock::Clock), [`Random`](backend::clock::Random) | |
@@ -289,11 +289,11 @@ pub mod backend {
             PartitionBacklog, PendingEvent, PendingFilter, PendingState, Purge, Purgeable, Purged, Record,
         };
         #[doc(no_inline)]
-        pub use crate::{Store, TableName, Upkeep};
+        pub use crate::{Admin, Store, TableName};
         pub use pillarbox_core::store::{
             BegunAttempt, Bind, Dialect, Division, Examine, Fetch, FetchScope, Fetched, Heads, History, HistoryKeeper,
-            Interventions, Judged, LeaseClock, Listener, Proof, RowSet, SchemaVersion, Statement, StoreInfo, WakeUps,
-            Writers, operation, refusal, schema,
+            Interventions, LeaseClock, Listener, NodesByLease, Proof, RowSet, SchemaVersion, Statement, StoreInfo,
+            WakeUps, Writers, operation, refusal, schema,
         };
     }
 

@@ -189,7 +189,7 @@ async fn a_batch_is_linked_to_its_writers_and_a_batch_of_one_is_a_child() {
 }
 
 #[tokio::test]
-async fn where_the_engines_spans_are_off_the_handlers_own_are_children_of_the_writers() {
+async fn spans_of_the_handler_are_children_of_the_writers_where_the_engines_are_off() {
     let tracing = Tracing::on(LevelFilter::INFO);
     let store = MemoryStore::new();
     let outbox = outbox(&store).handle_all(receipt).start().await.expect("starts");
@@ -202,7 +202,7 @@ async fn where_the_engines_spans_are_off_the_handlers_own_are_children_of_the_wr
 }
 
 #[tokio::test]
-async fn what_a_handler_writes_goes_on_with_the_trace() {
+async fn events_that_a_handler_writes_continue_the_trace() {
     let tracing = Tracing::on(LevelFilter::DEBUG);
     let store = MemoryStore::new();
     let writer = Outbox::writer_only(store.clone()).start().await.expect("starts");

@@ -60,7 +60,7 @@ async fn main() -> Result<ExitCode, BoxError> {
 
 #[cfg(test)]
 mod tests {
-    use pillarbox::{MemoryStore, Upkeep as _};
+    use pillarbox::{Admin as _, MemoryStore};
 
     use super::*;
 

@@ -14,7 +14,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use pillarbox::{Delivery, Event, Outbox, SqliteStore, Store as _, Upkeep as _};
+use pillarbox::{Admin as _, Delivery, Event, Outbox, SqliteStore, Store as _};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 

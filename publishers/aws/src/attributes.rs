@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_attribute_can_be_is_in_the_rest() {
+    fn headers_that_cannot_be_attributes_are_in_the_rest() {
         let odd = [
             ("", "1"),
             ("a b", "1"),

@@ -33,7 +33,7 @@ pub(crate) fn http(options: &AwsOptions) -> Result<SharedHttpClient, ConfigError
         .build_https())
 }
 
-/// What reads the environment and the profile.
+/// The loader of the environment and the profile.
 pub(crate) fn loader(options: &AwsOptions, http: SharedHttpClient) -> ConfigLoader {
     let limits = TimeoutConfig::builder().connect_timeout(options.timeout).operation_timeout(options.timeout).build();
     let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())

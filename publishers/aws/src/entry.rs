@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_base64_and_says_so() {
+    fn bodies_that_are_no_text_are_base64_and_say_so() {
         for (body, sent, encoded) in [
             (&b"{\"a\": 1}\r\n"[..], "{\"a\": 1}\r\n", false),
             ("ü🦀".as_bytes(), "ü🦀", false),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_never_taken() {
+    fn messages_that_are_too_large_are_never_taken() {
         assert!(entry("q", None, &vec![b'x'; LARGEST - 100]).is_ok());
         let error = entry("q", None, &vec![b'x'; LARGEST]).expect_err("too large").to_string();
         assert!(error.contains("over the 262144 of `max_message`") && error.contains("raise `max_message`"), "{error}");

@@ -40,7 +40,7 @@ impl Problem {
                     sender_fault: (400..500).contains(&status),
                 }
             }
-            // What the client's own error says in its text only, here and below.
+            // The client's own error tells this in its text only, here and below.
             SdkError::DispatchFailure(_) if text().contains("invalid peer certificate") => Self::Stranger(text()),
             SdkError::DispatchFailure(failure)
                 if !(failure.is_io() || failure.is_timeout()) && text().contains("redential") =>

@@ -85,7 +85,7 @@ impl AwsOptions {
         self.endpoint_url.as_ref().map_or(Ok(()), |url| self.check_endpoint(url.expose()))
     }
 
-    /// Checks the endpoint, whoever has named it.
+    /// Checks the endpoint, be it from the options, the environment or the profile.
     pub(crate) fn check_endpoint(&self, url: &str) -> Result<(), ConfigError> {
         let refuse = |problem: &'static str, remedy| Err(ConfigError::new("endpoint_url", problem, remedy));
         let Ok(url) = Url::parse(url) else { return refuse("is no URL", "write https://host") };
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_used_is_refused_with_a_remedy_and_without_secrets() {
+    fn invalid_settings_are_refused_with_a_remedy_and_without_secrets() {
         let error = |json: &str| {
             let options: AwsOptions = serde_json::from_str(json).expect("reads");
             assert!(!format!("{options:?}").contains("hunter2"));

@@ -159,7 +159,7 @@ impl<S: Service> Courier<S> {
             }
             Err(_) => return receipts,
         };
-        // What is bounded is the batches under way, whatever targets they go to.
+        // The bound is on the batches under way to all targets together.
         let call = Call { service, deadline, largest, room: Semaphore::new(self.options.concurrency) };
         let sent: Vec<Receipts> = stream::iter(of_target)
             .map(|(target, entries)| call.send(target, entries))
@@ -250,7 +250,7 @@ impl<S: Service> Call<'_, S> {
         let sending = async {
             // Never closed, so never refused.
             let _room = self.room.acquire().await;
-            // Those that waited are woken all at once when the time is up, and making a request takes time of its own.
+            // All waiting batches are woken at once when the time is up, and making a request takes time of its own.
             if Instant::now() >= self.deadline {
                 return Err(Problem::Silence("no time was left".to_owned()));
             }

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused_with_a_remedy_and_without_secrets() {
+    fn invalid_settings_are_refused_with_a_remedy_and_without_secrets() {
         let error = |url: &str, change: fn(&mut KafkaOptions)| {
             let text = parse(url, change).expect_err(url).to_string();
             assert!(!text.contains("hunter2"), "{text}");

@@ -55,7 +55,7 @@ fn ask(client: &Arc<Client>, targets: &[String], limit: Duration) -> Result<(), 
     Ok(())
 }
 
-/// Waits until the brokers refuse whom they are talking to, and none of them answers for a moment.
+/// Waits until the brokers refuse this client, and none of them answers for a moment.
 async fn refusal(mut health: watch::Receiver<Health>) -> PublishError {
     loop {
         if health.changed().await.is_err() {

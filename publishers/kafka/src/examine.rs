@@ -1,4 +1,4 @@
-//! How safely the topics of the routes keep what their brokers have confirmed.
+//! Checks how safely the topics of the routes keep confirmed messages.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -45,7 +45,7 @@ pub(crate) fn of(options: &KafkaOptions, address: &Address) -> Result<ClientConf
         // A message counts when all in-sync replicas have it, and arrives once however often the client repeats it.
         ("acks", "all".to_owned()),
         ("enable.idempotence", "true".to_owned()),
-        // As Java's clients do, so that a key is in the same partition whoever writes it.
+        // As Java's clients do, so that a key is in the same partition for every writer.
         ("partitioner", "murmur2_random".to_owned()),
         ("allow.auto.create.topics", "false".to_owned()),
         // A call brings many messages at once: they are together without waiting for more.
@@ -57,7 +57,7 @@ pub(crate) fn of(options: &KafkaOptions, address: &Address) -> Result<ClientConf
         ("socket.nagle.disable", "true".to_owned()),
         ("reconnect.backoff.ms", "100".to_owned()),
         ("reconnect.backoff.max.ms", "2000".to_owned()),
-        // How long a topic that is not there may still be in the making. None is made here.
+        // The time for which a missing topic may still be in the making. None is made here.
         ("topic.metadata.propagation.max.ms", "0".to_owned()),
         // 64 MiB, not a gigabyte.
         ("queue.buffering.max.kbytes", "65536".to_owned()),
@@ -104,7 +104,7 @@ fn message_timeout(call: Duration) -> Duration {
     call - (call / 4).min(Duration::from_millis(1500))
 }
 
-/// The same for a client whose requests hold one message each, whoever else uses it.
+/// The same for a client whose requests hold one message each, of all its users.
 pub(crate) fn one_by_one(mut config: ClientConfig) -> ClientConfig {
     config.set("batch.num.messages", "1");
     config

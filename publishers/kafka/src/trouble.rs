@@ -86,7 +86,7 @@ impl Trouble {
 
 impl ClientContext for Context {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        // What matters comes as an error of a message or of the client, with what to do about it.
+        // Important errors come as those of a message or of the client, with a remedy.
         tracing::debug!(?level, facility, message, "librdkafka");
     }
 
@@ -113,7 +113,7 @@ impl ProducerContext<NoCustomPartitioner> for Context {
             }
             Err((error, _)) => Err(code(error)),
         };
-        // Whoever asked may have stopped waiting.
+        // The caller may have stopped waiting.
         let _ = waiting.send(report);
     }
 }

@@ -38,7 +38,7 @@ pillarbox_connect::server_options! {
 }
 
 impl MqttOptions {
-    /// Validates all options and says where the broker is and whom to log in as.
+    /// Validates all options and returns the address of the broker and the login.
     pub(crate) fn validate(&self) -> Result<(Address, Option<(String, Secret)>), ConfigError> {
         let address = self.address(URL, &timeout::RANGE)?;
         let login = address.login.clone().pair()?;
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_refused_with_its_field_and_no_secret() {
+    fn invalid_settings_are_refused_with_their_field_and_no_secret() {
         type Change = fn(&mut MqttOptions);
         let refused: [(&str, &str, Change); 5] = [
             ("url", "plaintext = true", |o| o.url = "mqtt://user:hunter2@far.example".into()),

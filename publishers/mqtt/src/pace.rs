@@ -43,7 +43,7 @@ impl Pace {
 
     /// The error of a message that was alone on the connection when that ended, if the message is to blame. Where the broker has not
     /// said so, it is at the second time in a row: the first may be chance, as where the broker was restarted at that moment.
-    pub(crate) fn judge(&mut self, message: &Message, end: &End) -> Option<PublishError> {
+    pub(crate) fn classify_end(&mut self, message: &Message, end: &End) -> Option<PublishError> {
         let suspicion = end.suspicion?;
         let is_the_second = self.suspect.as_ref() == Some(&message.id);
         self.suspect = (suspicion == Suspicion::Possible && !is_the_second).then(|| message.id.clone());
@@ -77,13 +77,14 @@ mod tests {
         let end = |suspicion| End { error: PublishError::unavailable("gone"), suspicion };
         let message = |id| Message::new("shop", EventId::new(id).expect("an id"), "");
         let (one, other, mut pace) = (message("one"), message("other"), Pace::full());
-        let mut judge = |message, suspicion| pace.judge(message, &end(suspicion)).map(|error| error.kind());
+        let mut classify_end =
+            |message, suspicion| pace.classify_end(message, &end(suspicion)).map(|error| error.kind());
         let possible = Some(Suspicion::Possible);
-        assert_eq!([&one, &other, &one].map(|message| judge(message, possible)), [None; 3]);
-        assert_eq!(judge(&one, possible), Some(PublishErrorKind::Temporary));
-        assert_eq!(judge(&one, possible), None, "each attempt has its own two");
-        assert_eq!(judge(&other, Some(Suspicion::Refused)), Some(PublishErrorKind::Permanent));
-        assert_eq!(judge(&other, Some(Suspicion::Forbidden)), Some(PublishErrorKind::Misconfigured));
-        assert_eq!(judge(&other, None), None);
+        assert_eq!([&one, &other, &one].map(|message| classify_end(message, possible)), [None; 3]);
+        assert_eq!(classify_end(&one, possible), Some(PublishErrorKind::Temporary));
+        assert_eq!(classify_end(&one, possible), None, "each attempt has its own two");
+        assert_eq!(classify_end(&other, Some(Suspicion::Refused)), Some(PublishErrorKind::Permanent));
+        assert_eq!(classify_end(&other, Some(Suspicion::Forbidden)), Some(PublishErrorKind::Misconfigured));
+        assert_eq!(classify_end(&other, None), None);
     }
 }

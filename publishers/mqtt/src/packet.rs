@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_mqtt_cannot_carry_is_refused() {
+    fn messages_that_mqtt_cannot_carry_are_refused() {
         let refused = |message: &Message| refuse(message, 4, Some(4000)).map(|error| error.to_string());
         for topic in ["shop/order", "/", "shop//order", "å/🦀"] {
             assert_eq!(refused(&message(topic)), None, "{topic}");

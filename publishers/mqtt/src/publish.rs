@@ -65,7 +65,7 @@ impl MqttPublisher {
             pace.slow_down();
             ends_in_a_row += 1;
             if let (1, Some(message)) = (window.min(left), call.first())
-                && let Some(error) = pace.judge(message, &end)
+                && let Some(error) = pace.classify_end(message, &end)
             {
                 call.fail_first(error);
             }
@@ -90,7 +90,7 @@ impl MqttPublisher {
             Err(Stop::Ended(end)) => call.fail(&end.error),
             Err(Stop::Late(doing)) => {
                 call.fail(&self.late(doing));
-                // What is silent is given up with all that waits behind it.
+                // A silent connection is given up with all messages that wait behind it.
                 self.link.lost(&linked);
             }
         }

@@ -36,12 +36,12 @@ impl Session {
         self.end.borrow().clone().unwrap_or_else(End::without_a_reason)
     }
 
-    /// Waits for something that the connection is to bring, and no longer than that lives: the client keeps what it has not
-    /// sent, and whoever waits for that, for as long as the client itself is there.
+    /// Waits for something that the connection is to bring, and no longer than the connection lives: the client keeps unsent messages, and their
+    /// callers waiting, for as long as the client itself is there.
     pub(crate) async fn alive<T>(&self, awaited: impl Future<Output = T>) -> Result<T, End> {
         let mut end = self.end.clone();
         tokio::select! {
-            // What has been acknowledged has been, even if the connection has ended since.
+            // An acknowledgement counts, even if the connection has ended since.
             biased;
             outcome = awaited => Ok(outcome),
             _ = end.wait_for(Option::is_some) => Err(self.end()),
@@ -52,7 +52,7 @@ impl Session {
     pub(crate) async fn say_goodbye(&self, limit: Duration) {
         let goodbye = async {
             if self.client.disconnect_now().await.is_ok() {
-                // Whatever comes of it, it has ended when nobody can say anything any more.
+                // Even if that fails, the connection has ended once the sender of its end is gone.
                 let mut end = self.end.clone();
                 while end.changed().await.is_ok() {}
             }
@@ -65,7 +65,7 @@ impl Session {
 async fn drive(mut events: EventLoop, ended: watch::Sender<Option<End>>, address: String) {
     loop {
         if let Err(error) = events.poll().await {
-            // Told before the event loop is dropped, and with it everybody who waits for an acknowledgement.
+            // Told before the event loop is dropped, and with it every call that waits for an acknowledgement.
             ended.send_replace(Some(error::end(&error, &address)));
             return;
         }

@@ -59,7 +59,7 @@ pub(crate) fn publish_error(failure: &Failure<'_>) -> PublishError {
     }
 }
 
-/// How to make a stream for a subject. A subject may be made of an event's data, and people copy commands into a shell: one that
+/// The command that makes a stream for a subject. A subject may be made of an event's data, and people copy commands into a shell: one that
 /// is more than plain names is in none.
 fn make_stream(subject: &str) -> String {
     let is_plain = subject.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._>*-".contains(&byte));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_fault_a_connection_is() {
+    fn connection_errors_are_classified() {
         use ConnectErrorKind::{
             Authentication, AuthorizationViolation, Dns, Io, MaxReconnects, ServerParse, TimedOut, Tls,
         };
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_fault_a_message_is() {
+    fn message_errors_are_classified() {
         use PublishErrorKind::{BrokenPipe, MaxAckPending, MaxPayloadExceeded, Other, StreamNotFound, TimedOut};
         use jetstream::context::PublishError as Error;
         let said = |code, error_code| Error::with_source(Other, answer(code, error_code));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_fault_a_question_is() {
+    fn stream_lookup_errors_are_classified() {
         use async_nats::jetstream::context::GetStreamByNameErrorKind::Request;
         let asked = |inner: RequestError| GetStreamByNameError::with_source(Request, inner);
         let table = [

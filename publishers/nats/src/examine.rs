@@ -1,4 +1,4 @@
-//! How safely the servers keep what they have confirmed.
+//! Checks how safely the servers keep confirmed messages.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ static SYNC: Check = Check {
 /// The question to all servers about JetStream. It belongs to the system account, whose users cannot publish to streams; another account can import
 /// it as a service.
 const SERVERS: &str = "$SYS.REQ.SERVER.PING.JSZ";
-/// The time to wait for an answer: who may not ask gets none.
+/// The time to wait for an answer: a user without the permission to ask gets none.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl NatsPublisher {
@@ -70,7 +70,7 @@ async fn streams(connection: &Connection, targets: &[String]) -> (Vec<Config>, V
         unknown.push("every subject depends on the event, so that its stream is not known before".to_owned());
     }
     for target in targets {
-        // A user who may not ask gets no answer.
+        // A user without the permission to ask gets no answer.
         let found = match timeout(PATIENCE, stream_of(connection, target)).await {
             Ok(Ok(Some(name))) => name,
             Ok(Ok(None)) => continue,

@@ -36,7 +36,7 @@
 //!
 //! # Headers
 //!
-//! Those of the event, and `content-type`. Those that begin with `Nats-` tell the server what to do, so they are not taken from
+//! The headers of the event, and `content-type`. Headers that begin with `Nats-` tell the server what to do, so they are not taken from
 //! the event. NATS has no line breaks in headers, and in their names visible ASCII without a colon alone: an event with
 //! others is refused for good.
 

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_named() {
+    fn invalid_settings_are_named() {
         let refused = |change: fn(&mut NatsOptions)| {
             let mut options = NatsOptions::new("nats://localhost");
             change(&mut options);

@@ -84,7 +84,7 @@ enum Gap {
 }
 
 impl Gap {
-    /// Where the connection has answered for other messages, this one's subject alone is in trouble.
+    /// The error of the message. If the connection has answered for other messages, this one's subject alone is in trouble.
     fn error(self, is_answering: bool) -> PublishError {
         let (text, scope) = match self {
             Self::Unsent => ("was not sent, since no time was left", FailureScope::Message),
@@ -161,7 +161,7 @@ impl Portion<'_> {
         // One is silent. The others are not kept waiting behind it.
         let receipt = async |one: &mut Waiting| (one.index, self.receipt(one).await);
         let mut others: FuturesUnordered<_> = waiting.iter_mut().map(receipt).collect();
-        // What has come is taken though the time is over, however much it is.
+        // All receipts that have come are taken, though the time is over.
         while let Ok(Some((index, receipt))) = timeout_at(limit, unconstrained(others.next())).await {
             if settle(index, receipt) {
                 limit = self.graced();

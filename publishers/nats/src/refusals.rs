@@ -18,7 +18,7 @@ struct Seen {
     /// The time of the last refusal to publish to a subject.
     subjects: HashMap<String, Instant>,
     /// True if the server refuses to send confirmations.
-    deaf: bool,
+    confirmations_refused: bool,
 }
 
 /// The permission that the server refuses.
@@ -36,7 +36,7 @@ impl Refusals {
         let Event::ServerError(ServerError::Other(text)) = event else { return };
         let Some((refusal, subject)) = parse(text) else { return };
         self.seen.send_modify(|seen| match refusal {
-            Refusal::Confirmations => seen.deaf = true,
+            Refusal::Confirmations => seen.confirmations_refused = true,
             Refusal::Publish => {
                 if seen.subjects.len() >= MOST_SUBJECTS {
                     seen.subjects.clear();
@@ -50,9 +50,10 @@ impl Refusals {
     /// connection lasts, so what was refused before says nothing.
     pub(crate) async fn wait(&self, subject: &str, since: Instant) -> Refusal {
         let mut seen = self.seen.subscribe();
-        let refused = |seen: &Seen| seen.deaf || seen.subjects.get(subject).is_some_and(|at| *at >= since);
+        let refused =
+            |seen: &Seen| seen.confirmations_refused || seen.subjects.get(subject).is_some_and(|at| *at >= since);
         match seen.wait_for(refused).await {
-            Ok(seen) if seen.deaf => Refusal::Confirmations,
+            Ok(seen) if seen.confirmations_refused => Refusal::Confirmations,
             // The sender lives in `self`, so waiting ends only when it is so.
             Ok(_) | Err(_) => Refusal::Publish,
         }
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_server_says() {
+    fn permission_violations_are_parsed() {
         use Refusal::{Confirmations, Publish};
         let table = [
             ("Permissions Violation for Publish to \"a.b\"", Some((Publish, "a.b"))),

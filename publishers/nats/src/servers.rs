@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_server_is_refused_without_showing_it() {
+    fn malformed_server_urls_are_refused_without_being_shown() {
         for url in ["", "ws://h", "nats://localhost,", "nats://u:hunter2@h/p", "nats://hunter2@"] {
             let error = servers(url, |_| {}).expect_err(url);
             assert_eq!(error.field(), "url");

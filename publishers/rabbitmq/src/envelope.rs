@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_or_stays_a_header() {
+    fn values_that_do_not_fit_are_refused_or_stay_headers() {
         let long = "x".repeat(256);
         let refused = |message: &Message, max: usize| refuse(message, max).map(|error| error.to_string());
         assert_eq!(refused(&message(), 4), None);

@@ -1,4 +1,4 @@
-//! How safely a broker keeps what it has confirmed.
+//! Checks how safely a broker keeps confirmed messages.
 //!
 //! AMQP has no question for the kind of a queue. A broker compares the arguments of a declaration with those of a queue that is there, and names
 //! the first that differs; so a queue is declared with arguments of which the last cannot be had by any: a queue that is missing is not created.

@@ -44,10 +44,10 @@ mod envelope;
 mod publish;
 mod send;
 
-mod blame;
+mod classify_channel_error;
+mod classify_replies;
 mod error;
 pub mod examine;
-mod judge;
 
 use std::fmt;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl RabbitMqPublisher {
             info: PublisherInfo::new(KIND, shown.unwrap_or_else(|| address.to_string())).with_targets(route::TARGETS),
             options,
             host: address.host,
-            // Nobody who writes a slash at the end means the virtual host without a name.
+            // A slash at the end does not mean the virtual host without a name.
             vhost: address.path.unwrap_or_else(|| "/".to_owned()),
             login,
             tls,

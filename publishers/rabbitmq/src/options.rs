@@ -25,7 +25,7 @@ pillarbox_connect::server_options! {
     pub struct RabbitMqOptions {
         /// `amqp://HOST[:PORT][/VHOST]`, or `amqps://…` with TLS. The port is 5672, with TLS 5671, and the virtual host `/` unless
         /// it says otherwise; a `/` in the name of one is written `%2F`. It may hold `USER:PASSWORD@`. Without a user it is
-        /// `guest` with the password `guest`, whom RabbitMQ accepts from its own machine only.
+        /// `guest` with the password `guest`, which RabbitMQ accepts from its own machine only.
         pub url: Secret,
         /// The largest body that is sent, in bytes. It should not exceed the broker's `max_message_size`, beyond which RabbitMQ
         /// closes the channel and the other messages on it are sent again. Default: 16,777,216, as RabbitMQ 4 has it.
@@ -35,7 +35,7 @@ pillarbox_connect::server_options! {
 }
 
 impl RabbitMqOptions {
-    /// Validates all options and says where the broker is and whom to log in as.
+    /// Validates all options and returns the address of the broker and the login.
     pub(crate) fn validate(&self) -> Result<(Address, Option<(String, Secret)>), ConfigError> {
         let address = self.address(URL, &timeout::RANGE)?;
         if address.path.as_ref().is_some_and(|vhost| vhost.len() > SHORT) {
@@ -57,7 +57,7 @@ mod tests {
     use crate::RabbitMqPublisher;
 
     #[test]
-    fn what_is_wrong_is_refused_with_its_field_and_no_secret() {
+    fn invalid_settings_are_refused_with_their_field_and_no_secret() {
         type Change = fn(&mut RabbitMqOptions);
         let refused: [(&str, &str, Change); 5] = [
             ("url", "plaintext = true", |o| o.url = "amqp://user:hunter2@far.example".into()),

@@ -5,8 +5,8 @@ use pillarbox_connect::batches;
 use pillarbox_core::publisher::{FailureScope, Linked, Message, PublishError, Receipt};
 use tokio::time::{Instant, timeout_at};
 
-use crate::blame::blame;
-use crate::judge::{ChannelReply, MessageOutcome, judge};
+use crate::classify_channel_error::classify_channel_error;
+use crate::classify_replies::{ChannelReply, MessageOutcome, classify_replies};
 use crate::route::Route;
 use crate::send::send;
 use crate::session::{Session, soft};
@@ -34,7 +34,7 @@ struct Batch<'a> {
 
 /// A message without a receipt.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Open<'a> {
+pub(crate) struct UnconfirmedMessage<'a> {
     /// Its place in the batch.
     pub(crate) index: usize,
     pub(crate) message: &'a Message,
@@ -61,11 +61,11 @@ impl RabbitMqPublisher {
         receipts
     }
 
-    /// Publishes until each message has its receipt. What has none after a failure is to blame for nothing.
+    /// Publishes until each message has its receipt. A message without one after a failure is not the cause of it.
     async fn publish_batch(&self, batch: &mut Batch<'_>, span: Span) -> Result<(), PublishError> {
-        // Those ahead tell what is wrong.
+        // The calls ahead report the cause.
         let unsent = || self.late("waiting for others").limited_to(FailureScope::Message);
-        let _turn = timeout_at(span.deadline, self.channels.acquire())
+        let _slot = timeout_at(span.deadline, self.channels.acquire())
             .await
             .map_err(|_| unsent())?
             .map_err(|_| PublishError::unavailable("the publisher is closed"))?;
@@ -73,7 +73,7 @@ impl RabbitMqPublisher {
             return Err(unsent());
         }
         for _ in 0..ROUNDS {
-            if batch.open().is_empty() {
+            if batch.unconfirmed().is_empty() {
                 return Ok(());
             }
             let linked = timeout_at(span.deadline, self.connected()).await.map_err(|_| self.late("connecting"))??;
@@ -95,7 +95,7 @@ impl RabbitMqPublisher {
         span: Span,
     ) -> Result<(), PublishError> {
         let mut looked_for = HashMap::new();
-        for Open { index, message, route } in batch.open() {
+        for UnconfirmedMessage { index, message, route } in batch.unconfirmed() {
             let name = route.exchange;
             if !looked_for.contains_key(name) {
                 let found = timeout_at(span.deadline, linked.connection.has_exchange(name)).await;
@@ -116,8 +116,8 @@ impl RabbitMqPublisher {
         batch: &mut Batch<'_>,
         span: Span,
     ) -> Result<(), PublishError> {
-        let open = batch.open();
-        if open.is_empty() {
+        let unconfirmed = batch.unconfirmed();
+        if unconfirmed.is_empty() {
             return Ok(());
         }
         let channel = timeout_at(span.deadline, linked.connection.channel()).await;
@@ -125,12 +125,12 @@ impl RabbitMqPublisher {
         let channel = channel.map_err(|error| self.lost(linked, &error))?;
 
         let sent = Instant::now();
-        let heard = send(&channel, &open, span.deadline).await;
-        if heard.outcomes.iter().any(|outcome| *outcome != ChannelReply::Unheard) {
+        let replies = send(&channel, &unconfirmed, span.deadline).await;
+        if replies.outcomes.iter().any(|outcome| *outcome != ChannelReply::Unheard) {
             linked.connection.note_answer(sent);
         }
-        let verdicts = judge(&open, &heard.outcomes, &heard.returned);
-        for (&Open { index, message, route }, verdict) in open.iter().zip(&verdicts) {
+        let verdicts = classify_replies(&unconfirmed, &replies.outcomes, &replies.returned);
+        for (&UnconfirmedMessage { index, message, route }, verdict) in unconfirmed.iter().zip(&verdicts) {
             match verdict {
                 MessageOutcome::Confirmed => batch.settle(index, Ok(None)),
                 MessageOutcome::Unroutable => batch.settle(index, Err(error::unroutable(&message.target, route))),
@@ -138,7 +138,7 @@ impl RabbitMqPublisher {
                 MessageOutcome::Unknown => {}
             }
         }
-        let Some(failure) = heard.failure else {
+        let Some(failure) = replies.failure else {
             if !verdicts.contains(&MessageOutcome::Unknown) {
                 linked.connection.give_back(channel);
                 return Ok(());
@@ -147,30 +147,35 @@ impl RabbitMqPublisher {
                 return Err(self.give_up(linked, span, "waiting for the confirmations"));
             }
             // Others are acknowledged, so the connection is well. The channel, on which answers may still come, is closed as it is dropped.
-            let unknown = open.iter().zip(&heard.outcomes).zip(&verdicts);
-            for ((Open { index, message, .. }, outcome), _) in
+            let unknown = unconfirmed.iter().zip(&replies.outcomes).zip(&verdicts);
+            for ((UnconfirmedMessage { index, message, .. }, outcome), _) in
                 unknown.filter(|(_, verdict)| **verdict == MessageOutcome::Unknown)
             {
                 batch.settle(*index, Err(unknown_fate(&message.target, *outcome)));
             }
             return Ok(());
         };
-        if self.blame(linked, &failure, batch) { Ok(()) } else { Err(self.lost(linked, &failure)) }
+        if self.settle_channel_error(linked, &failure, batch) { Ok(()) } else { Err(self.lost(linked, &failure)) }
     }
 
     /// Settles the messages because of which the broker has closed the channel, and says whether there are any.
-    fn blame(&self, linked: &Linked<Arc<Session>>, failure: &lapin::Error, batch: &mut Batch<'_>) -> bool {
+    fn settle_channel_error(
+        &self,
+        linked: &Linked<Arc<Session>>,
+        failure: &lapin::Error,
+        batch: &mut Batch<'_>,
+    ) -> bool {
         let Some(complaint) = soft(failure) else { return false };
         let said = error::publish_error(failure, &self.info.address).to_string();
-        let blamed = blame(&complaint, &said, &batch.open());
-        for (guilty, error) in &blamed {
-            linked.connection.forget_exchange(guilty.route.exchange);
-            batch.settle(guilty.index, Err(error.clone()));
+        let classified = classify_channel_error(&complaint, &said, &batch.unconfirmed());
+        for (refused, error) in &classified {
+            linked.connection.forget_exchange(refused.route.exchange);
+            batch.settle(refused.index, Err(error.clone()));
         }
-        !blamed.is_empty()
+        !classified.is_empty()
     }
 
-    /// Leaves a connection on which nothing was heard in time; not one that the broker keeps waiting, since it would do the same
+    /// Leaves a connection on which nothing arrived in time; not one that the broker keeps waiting, since it would do the same
     /// to the next, and not one on which it has answered other messages of the call's time.
     fn give_up(&self, linked: &Linked<Arc<Session>>, span: Span, doing: &str) -> PublishError {
         if linked.connection.is_blocked() {
@@ -205,7 +210,7 @@ impl<'a> Batch<'a> {
 
     /// Refuses what has more headers than fit into a frame.
     fn refuse_headers(&mut self, frame_max: usize) {
-        for Open { index, message, .. } in self.open() {
+        for UnconfirmedMessage { index, message, .. } in self.unconfirmed() {
             if let Some(refusal) = envelope::refuse_headers(message, frame_max) {
                 self.settle(index, Err(refusal));
             }
@@ -213,10 +218,10 @@ impl<'a> Batch<'a> {
     }
 
     /// The messages without a receipt, and where they go.
-    fn open(&self) -> Vec<Open<'a>> {
+    fn unconfirmed(&self) -> Vec<UnconfirmedMessage<'a>> {
         let unsettled =
             self.messages.iter().zip(&self.receipts).enumerate().filter(|(_, (_, receipt))| receipt.is_none());
-        let open = |(index, (message, _))| Some(Open { index, message, route: Route::of(message).ok()? });
+        let open = |(index, (message, _))| Some(UnconfirmedMessage { index, message, route: Route::of(message).ok()? });
         unsettled.filter_map(open).collect()
     }
 

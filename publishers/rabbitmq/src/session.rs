@@ -127,7 +127,7 @@ impl Session {
 
     /// Ends the connection in the protocol's way.
     pub(crate) async fn say_goodbye(&self, limit: Duration) {
-        // Whether the broker says goodbye too makes no difference.
+        // The answer of the broker makes no difference.
         let _ = timeout(limit, self.connection.close(200, "closed".into())).await;
     }
 }

@@ -54,7 +54,7 @@ async fn the_exchange_of_a_target_that_depends_on_the_event_is_asked_for(server:
 }
 
 /// Among hundreds, so that acknowledgements come for many at once, and the client hands out what came back with others'.
-async fn what_no_queue_is_bound_for_is_refused_and_nothing_else(server: &Server) -> Outcome {
+async fn messages_without_a_bound_queue_are_refused_and_nothing_else(server: &Server) -> Outcome {
     let (publisher, client) = (publisher(server)?, client(server).await?);
     client.exchange("routing").await?;
     client.bound("routed", "routing", "order.#").await?;
@@ -141,7 +141,7 @@ async fn a_virtual_host_that_is_missing_is_told(server: &Server) -> Outcome {
 }
 
 /// Beyond the broker's limit and within `max_body`.
-async fn what_is_too_large_for_the_broker_is_refused_and_nothing_else(server: &Server) -> Outcome {
+async fn messages_too_large_for_the_broker_are_refused_and_nothing_else(server: &Server) -> Outcome {
     let (publisher, client) = (publisher(server)?, client(server).await?);
     client.queue("sizes", &[]).await?;
     let mut batch = to(&["/sizes", "/sizes", "/sizes"]);
@@ -333,13 +333,13 @@ macro_rules! tests {
 fn main() -> Result<ExitCode, BoxError> {
     let arguments = Arguments::from_args();
     let tests = tests![
-        what_no_queue_is_bound_for_is_refused_and_nothing_else,
+        messages_without_a_bound_queue_are_refused_and_nothing_else,
         the_exchange_of_a_target_that_depends_on_the_event_is_asked_for,
         a_queue_is_reached_by_its_name,
         an_exchange_that_vanishes_harms_no_other_message,
         a_user_without_permission_is_told_and_other_exchanges_go_on,
         a_virtual_host_that_is_missing_is_told,
-        what_is_too_large_for_the_broker_is_refused_and_nothing_else,
+        messages_too_large_for_the_broker_are_refused_and_nothing_else,
         headers_that_do_not_fit_into_a_frame_are_refused_and_nothing_else,
         a_full_queue_that_refuses_more_is_unavailable,
         a_queue_that_confirms_nothing_is_in_trouble_alone,

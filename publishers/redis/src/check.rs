@@ -22,7 +22,7 @@ impl RedisPublisher {
             }
             let (kind, rehearsal) = (replies.next(), replies.next());
             error::rehearsal(rehearsal, target)?;
-            // Whoever may only append may not ask, and needs not.
+            // A user that may only append may not ask, and need not.
             if let Some(Value::SimpleString(kind)) = kind {
                 error::kind(&kind, target, self.options.create_streams)?;
             }

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_refused_by_itself() {
+    fn messages_that_cannot_be_sent_are_refused_by_themselves() {
         let mut options = RedisOptions::new("redis://localhost");
         options.max_body = 3;
         let refused = |target: &str, body: &'static str| {

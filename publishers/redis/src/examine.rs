@@ -1,4 +1,4 @@
-//! How safely a server keeps what it has confirmed.
+//! Checks how safely a server keeps confirmed messages.
 
 use std::collections::HashMap;
 
@@ -41,7 +41,7 @@ static REPLICATION: Check = Check {
     remedy: "`min-replicas-to-write` and `min-replicas-max-lag` bound the loss; nothing rules it out. Accept it with `--ignore redis-replication-asynchronous`.",
 };
 
-/// The settings that are asked for. Some servers refuse the command, and all refuse it to users who may only append.
+/// The settings that are asked for. Some servers refuse the command, and all refuse it to users that may only append.
 const SETTINGS: [&str; 3] = ["appendfsync", "maxmemory-policy", "maxmemory"];
 
 impl RedisPublisher {

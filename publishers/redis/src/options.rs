@@ -45,7 +45,7 @@ pillarbox_connect::server_options! {
 }
 
 impl RedisOptions {
-    /// Validates all options and says where the server is, whom to log in as, and which database to take.
+    /// Validates all options and returns the address of the server, the login, and the database.
     pub(crate) fn validate(&self) -> Result<(Address, i64), ConfigError> {
         let address = self.address(URL, &timeout::RANGE)?;
         // At most what the client takes as a number of a database.
@@ -74,7 +74,7 @@ mod tests {
     use crate::RedisPublisher;
 
     #[test]
-    fn what_is_wrong_is_refused_with_its_field_and_no_secret() {
+    fn invalid_settings_are_refused_with_their_field_and_no_secret() {
         type Change = fn(&mut RedisOptions);
         let refused: [(&str, &str, Change); 5] = [
             ("url", "plaintext = true", |o| o.url = "valkey://user:hunter2@far.example".into()),

@@ -55,7 +55,7 @@ impl RedisPublisher {
             let mut connection = linked.connection.clone();
             let answer = timeout_at(deadline, connection.req_packed_commands(pipeline, 0, pipeline.len())).await;
             let Ok(answer) = answer else {
-                // What is silent is given up with all that waits behind it.
+                // A silent connection is given up with all messages that wait behind it.
                 self.link.lost(&linked);
                 return Err(late("waiting for the replies"));
             };

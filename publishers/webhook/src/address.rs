@@ -72,7 +72,7 @@ mod tests {
             ("2001:ffff::", &["2002::", "2002:7f00:1::1", "2002:a9fe:a9fe::1", "2002:ffff::"], "2003::"),
             ("3ffe:ffff::", &["3fff::", "3fff:fff:ffff::"], "3fff:1000::"),
             ("3fff:ffff::", &["4000::", "fc00::1", "fd00:ec2::254", "fe80::1", "febf::1", "fec0::1", "ff02::1"], ""),
-            // What counts is the address of IPv4.
+            // The address of IPv4 counts.
             (
                 "::ffff:9.255.255.255",
                 &["::ffff:10.0.0.1", "::ffff:127.0.0.1", "::ffff:169.254.169.254"],

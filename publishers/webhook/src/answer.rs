@@ -57,7 +57,7 @@ impl Answer {
         let mut body = Vec::new();
         let _ = timeout_at(deadline.min(Instant::now() + READ_TIME), async {
             while let Ok(Some(chunk)) = response.chunk().await {
-                // What is beyond the limit was received already, and is not kept.
+                // The rest beyond the limit was received already, and is not kept.
                 let room = READ_LIMIT.saturating_sub(body.len());
                 body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
                 if body.len() >= READ_LIMIT {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_one_short_line_without_secrets() {
+    fn answers_are_shown_as_one_short_line_without_secrets() {
         let secrets = ["hunter2".into(), "".into(), "long hunter2 and tail".into()];
         let url = Url::parse("https://h.example/x").expect("a URL");
         assert_eq!(one_line(b"  a\r\n\tb\0c  ", &secrets, &url), "a b c");

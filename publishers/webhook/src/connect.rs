@@ -54,7 +54,7 @@ fn client(
 
 fn tls(options: &WebhookOptions) -> Result<ClientConfig, ConfigError> {
     match &options.ca_file {
-        // What goes without TLS needs no authorities; what does not is refused when it is sent.
+        // A request without TLS needs no authorities; one with TLS is refused when it is sent.
         None if options.plaintext => {
             tls::trusting(tls::roots("ca_file", None).unwrap_or_else(|_| RootCertStore::empty()))
         }

@@ -51,7 +51,7 @@ impl CutOffHistory {
         }
         let messages = history.entry(Arc::clone(target)).or_default();
         if messages.len() >= MAX_MESSAGES && !messages.contains_key(message) {
-            // Those about which nothing was learnt yet go first.
+            // Messages about which nothing was learnt yet go first.
             let all = messages.values().all(|has_taken| *has_taken);
             remove_one(messages, |has_taken| all || !has_taken);
         }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_forgets_one_at_a_time() {
+    fn history_is_bounded_and_forgets_one_entry_at_a_time() {
         let history = CutOffHistory::default();
         let target = |number: usize| Arc::from(number.to_string());
         history.note_cut_off(&target(0), &id(0));

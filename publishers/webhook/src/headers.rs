@@ -20,7 +20,7 @@ const OWN: usize = 16;
 /// The headers of a request, but for authorization. `seconds` since 1970.
 ///
 /// # Errors
-/// What no header can carry.
+/// A value that no header can carry, or too many headers.
 pub(crate) fn of(message: &Message, keys: &SigningKeys, seconds: i64) -> Result<HeaderMap, PublishError> {
     // A map of headers has a limit, some 24,000 of them, and panics beyond. An event may hold more, if their names are short.
     let too_many = |_| PublishError::permanent("the event has more headers than a request can have");

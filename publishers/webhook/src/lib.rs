@@ -11,7 +11,7 @@
 //! place, whatever the target says.
 //!
 //! # Where it does not go
-//! A target may come out of an event, so it may be chosen by somebody who wants to reach what only this machine can reach.
+//! A target may come out of an event, so an attacker may choose it, to reach hosts that only this machine can reach.
 //! Private, loopback, link-local and other special addresses are refused, unless `allow_private` is set; it is the address
 //! connected to that is checked, whatever name led there. Redirects are not followed and proxies not used.
 //!
@@ -42,7 +42,7 @@ mod answer;
 mod call;
 mod cut_off;
 mod error;
-mod lanes;
+mod key_groups;
 mod permits;
 mod publish;
 mod servers;

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused_with_a_remedy() {
+    fn invalid_settings_are_refused_with_a_remedy() {
         assert!(refused(|o| o.concurrency = 0).contains("`concurrency` is 0; set 1 to 1024"));
         assert!(refused(|o| o.concurrency = 1025).contains("is 1025"));
         assert!(refused(|o| o.timeout = Duration::ZERO).contains("`timeout` is 0s"));

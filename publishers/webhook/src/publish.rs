@@ -15,9 +15,9 @@ use crate::call::{Call, Known};
 use crate::cut_off::{is_cut_off, over_message};
 use crate::error::Failure;
 use crate::headers::SIGNATURE;
-use crate::lanes::{Lane, LanesByServer, by_tenant};
+use crate::key_groups::{KeyGroup, KeyGroupsByServer, by_tenant};
 use crate::permits::{Permit, Permits};
-use crate::servers::Standing;
+use crate::servers::ServerHealth;
 use crate::target::shown;
 use crate::{WebhookPublisher, headers};
 
@@ -54,9 +54,14 @@ impl WebhookPublisher {
         receipts
     }
 
-    async fn send_of_tenant(&self, servers: LanesByServer, call: &Call, permits: Permits<'_>) -> Vec<(usize, Receipt)> {
+    async fn send_of_tenant(
+        &self,
+        servers: KeyGroupsByServer,
+        call: &Call,
+        permits: Permits<'_>,
+    ) -> Vec<(usize, Receipt)> {
         // Servers that have answered get a head start: the others may be many, and none of them may answer.
-        let (first, then) = self.by_standing(servers);
+        let (first, then) = self.by_health(servers);
         let (first_count, then_count) = (first.len(), then.len());
         let mut first = std::pin::pin!(self.send_to_servers(first, first_count, call, &permits));
         match timeout(HEAD_START.min(self.timeout / 4), &mut first).await {
@@ -69,11 +74,12 @@ impl WebhookPublisher {
     }
 
     /// The servers that have answered, and the others, of which the silent ones come last.
-    fn by_standing(&self, mut servers: LanesByServer) -> (LanesByServer, LanesByServer) {
-        let standing =
-            |server: &Option<String>| server.as_ref().map_or(Standing::Unknown, |server| self.servers.standing(server));
-        servers.sort_by_cached_key(|server, _| standing(server));
-        let answering = servers.keys().take_while(|server| standing(server) == Standing::Answers).count();
+    fn by_health(&self, mut servers: KeyGroupsByServer) -> (KeyGroupsByServer, KeyGroupsByServer) {
+        let health = |server: &Option<String>| {
+            server.as_ref().map_or(ServerHealth::Unknown, |server| self.servers.health(server))
+        };
+        servers.sort_by_cached_key(|server, _| health(server));
+        let answering = servers.keys().take_while(|server| health(server) == ServerHealth::Answers).count();
         let others = servers.split_off(answering);
         (servers, others)
     }
@@ -81,29 +87,29 @@ impl WebhookPublisher {
     /// Sends to servers, of which each has one share of so many.
     async fn send_to_servers(
         &self,
-        servers: LanesByServer,
+        servers: KeyGroupsByServer,
         among: usize,
         call: &Call,
         permits: &Permits<'_>,
     ) -> Vec<(usize, Receipt)> {
         let all = servers.len();
         stream::iter(servers.into_values())
-            .map(|lanes| self.send_to_server(lanes, call, permits.share(among)))
+            .map(|groups| self.send_to_server(groups, call, permits.share(among)))
             .buffer_unordered(all.max(1))
             .concat()
             .await
     }
 
-    async fn send_to_server(&self, lanes: Vec<Lane>, call: &Call, permits: Permits<'_>) -> Vec<(usize, Receipt)> {
-        let lanes = stream::iter(lanes).map(|lane| self.send_in_order(lane, call, &permits));
-        lanes.buffer_unordered(self.concurrency).concat().await
+    async fn send_to_server(&self, groups: Vec<KeyGroup>, call: &Call, permits: Permits<'_>) -> Vec<(usize, Receipt)> {
+        let groups = stream::iter(groups).map(|group| self.send_in_order(group, call, &permits));
+        groups.buffer_unordered(self.concurrency).concat().await
     }
 
     /// Sends the messages of a key until one is not taken that may be later.
-    async fn send_in_order(&self, lane: Lane, call: &Call, permits: &Permits<'_>) -> Vec<(usize, Receipt)> {
-        let mut receipts = Vec::with_capacity(lane.len());
+    async fn send_in_order(&self, group: KeyGroup, call: &Call, permits: &Permits<'_>) -> Vec<(usize, Receipt)> {
+        let mut receipts = Vec::with_capacity(group.len());
         let mut behind: Option<(Arc<str>, PublishError)> = None;
-        for (index, message) in lane {
+        for (index, message) in group {
             let receipt = match &behind {
                 Some((failed, error)) => Err(held_back(error, *failed == message.target)),
                 None => self.send(index, &message, call, permits).await,
@@ -120,7 +126,7 @@ impl WebhookPublisher {
 
     /// Counts the attempts of messages that are the reason why their connections end.
     fn count_cut_offs(&self, known: &Known, receipts: &mut [Receipt]) {
-        // What is cut off in this call needs an answer of a later one.
+        // A message that is cut off in this call needs an answer of a later one.
         self.cut_offs.note_taken(&known.taken);
         for (index, target, message) in &known.cut_off {
             if self.cut_offs.note_cut_off(target, message)
@@ -202,7 +208,7 @@ impl WebhookPublisher {
         }
         let sent_again = call.sent_again(&post.server);
         let Ok(mut sent_again) = timeout_at(call.deadline, sent_again.lock()).await else { return Some(first) };
-        // Where the server ends every connection, one message finds that out for all.
+        // If the server ends every connection, one message finds that out for all.
         if *sent_again == MAX_SENT_AGAIN || call.is_ending(&post.server) || call.closed(&post.endpoint).is_some() {
             return Some(first);
         }
@@ -294,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_back_is_blamed_for_nothing_that_the_destination_did() {
+    fn messages_held_back_are_not_blamed_for_failures_of_the_destination() {
         let pause = Duration::from_secs(3);
         let busy = || PublishError::unavailable("x").retry_after(pause);
         for (failed, same, delay) in [

@@ -1,4 +1,4 @@
-//! The standing of servers by their answers in earlier calls.
+//! The health of servers by their answers in earlier calls.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -11,9 +11,9 @@ const SILENT_ENDPOINTS: usize = 3;
 /// The servers that are remembered at most. One that is forgotten is found out again.
 const MAX_SERVERS: usize = 1_000;
 
-/// The standing of a server, the best first.
+/// The health of a server, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Standing {
+pub(crate) enum ServerHealth {
     /// It has answered when it was last sent to.
     Answers,
     Unknown,
@@ -35,11 +35,11 @@ impl fmt::Debug for Servers {
 }
 
 impl Servers {
-    pub(crate) fn standing(&self, server: &str) -> Standing {
+    pub(crate) fn health(&self, server: &str) -> ServerHealth {
         match self.lock().get(server) {
-            None => Standing::Unknown,
-            Some(silent) if silent.is_empty() => Standing::Answers,
-            Some(_) => Standing::Silent,
+            None => ServerHealth::Unknown,
+            Some(silent) if silent.is_empty() => ServerHealth::Answers,
+            Some(_) => ServerHealth::Silent,
         }
     }
 
@@ -102,18 +102,18 @@ mod tests {
     }
 
     #[test]
-    fn a_server_stands_as_it_has_answered_last() {
+    fn the_health_of_a_server_is_that_of_its_last_answer() {
         let servers = Servers::default();
         servers.note_answer("well");
         servers.note_silence("silent", "/");
-        let standings = || ["well", "other", "silent"].map(|server| servers.standing(server));
-        assert_eq!(standings(), [Standing::Answers, Standing::Unknown, Standing::Silent]);
-        assert!(standings().is_sorted());
+        let all_health = || ["well", "other", "silent"].map(|server| servers.health(server));
+        assert_eq!(all_health(), [ServerHealth::Answers, ServerHealth::Unknown, ServerHealth::Silent]);
+        assert!(all_health().is_sorted());
         servers.note_answer("silent");
         servers.note_silence("well", "/");
-        assert_eq!(standings(), [Standing::Silent, Standing::Unknown, Standing::Answers]);
+        assert_eq!(all_health(), [ServerHealth::Silent, ServerHealth::Unknown, ServerHealth::Answers]);
         ["well", "silent"].iter().for_each(|server| servers.forget_answers(server));
-        assert_eq!(standings(), [Standing::Silent, Standing::Unknown, Standing::Unknown]);
+        assert_eq!(all_health(), [ServerHealth::Silent, ServerHealth::Unknown, ServerHealth::Unknown]);
     }
 
     #[test]
@@ -123,6 +123,6 @@ mod tests {
             servers.note_silence(&server.to_string(), "/");
         }
         assert_eq!(servers.lock().len(), MAX_SERVERS);
-        assert_eq!(servers.standing(&(2 * MAX_SERVERS - 1).to_string()), Standing::Silent);
+        assert_eq!(servers.health(&(2 * MAX_SERVERS - 1).to_string()), ServerHealth::Silent);
     }
 }

@@ -81,7 +81,7 @@ impl Signing {
     /// The keys for the events of a tenant.
     ///
     /// # Errors
-    /// Where tenants have secrets of their own and this one has none: nothing is sent unsigned, or signed by another's.
+    /// Tenants have secrets of their own and this one has none: nothing is sent unsigned, or signed by another's.
     pub(crate) fn keys(&self, tenant: Option<&str>) -> Result<&SigningKeys, PublishError> {
         let refuse = |problem: String| PublishError::misconfigured(problem).limited_to(FailureScope::Message);
         match (self, tenant) {

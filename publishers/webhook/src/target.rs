@@ -152,7 +152,7 @@ impl Targets {
         let address = match host {
             Host::Ipv4(address) => IpAddr::V4(address),
             Host::Ipv6(address) => IpAddr::V6(address),
-            // What a name leads to is checked when it is looked up.
+            // The addresses of a name are checked when it is looked up.
             Host::Domain(_) => return Ok(()),
         };
         if self.allow_private || is_public(address) {
@@ -260,7 +260,7 @@ fn whole_percents(text: &str) -> Cow<'_, str> {
 
 /// True if the path of an absolute URL, as it is written, has a segment of dots.
 fn has_dots(url: &str) -> bool {
-    // Those that parsing passes over.
+    // The characters that parsing passes over.
     let url = url.trim_matches(|c| c <= ' ');
     let text: String = url.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
     let behind_scheme = text.split_once("://").map_or(&*text, |(_, rest)| rest);

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use pillarbox_core::hash::guarded::HashMap;
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{Heads, OrderKey};
 
@@ -45,7 +45,7 @@ impl HeadIndex {
         };
         match heads {
             Heads::None => false,
-            _ if plants::is("fetch_ignores_heads") => false,
+            _ if planted_bug::is_active("fetch_ignores_heads") => false,
             Heads::Retry => before(&self.retry),
             Heads::RetryAndDead => before(&self.retry) || before(&self.dead),
         }

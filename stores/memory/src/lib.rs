@@ -6,7 +6,7 @@
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
 //! # runtime.block_on(async {
-//! use pillarbox_core::store::Upkeep as _;
+//! use pillarbox_core::store::Admin as _;
 //! use pillarbox_memory::MemoryStore;
 //!
 //! let store = MemoryStore::new();
@@ -17,6 +17,7 @@
 //! # Ok::<(), pillarbox_core::error::BoxError>(())
 //! ```
 
+mod admin;
 mod audit;
 mod heads;
 mod inbox;
@@ -31,7 +32,6 @@ mod row;
 mod tables;
 mod transaction;
 mod unique;
-mod upkeep;
 
 #[cfg(simulated)]
 pub use inspect::RowView;

@@ -7,8 +7,8 @@ use pillarbox_core::event::PARTITIONS;
 use pillarbox_core::ownership::{
     Acquired, Epochs, Holding, LeaseMark, NodeId, NodeMode, Partitions, Renewal, Share, spread,
 };
-use pillarbox_core::plants;
-use pillarbox_core::store::{Judged, LeaseClock, NodeFigures, NodeStatus, operation};
+use pillarbox_core::planted_bug;
+use pillarbox_core::store::{LeaseClock, NodeFigures, NodeStatus, NodesByLease, operation};
 use tokio::time::Instant;
 
 use super::owners::Owners;
@@ -50,7 +50,7 @@ impl Nodes {
     ) -> Result<(), StoreError> {
         let judged = clock.judge(self.statuses(now), now, Instant::now());
         let ended = judged
-            .admit(mode)
+            .nodes_to_evict_for(mode)
             .map_err(|problem| StoreError::new(StoreErrorKind::IncompatibleMode, operation::JOIN, problem))?;
         self.clear(&ended);
         let (mode, expires_at) = (mode.name().to_owned(), now.plus(lease));
@@ -78,9 +78,9 @@ impl Nodes {
     }
 
     /// Clears away every node whose lease has ended, which frees its partitions.
-    pub(super) fn clear_ended(&mut self, now: Timestamp, clock: &LeaseClock) -> Judged {
+    pub(super) fn clear_ended(&mut self, now: Timestamp, clock: &LeaseClock) -> NodesByLease {
         let judged = clock.judge(self.statuses(now), now, Instant::now());
-        if plants::is("clear_away_before_the_lease_ends") {
+        if planted_bug::is_active("clear_away_before_the_lease_ends") {
             self.members.retain(|_, member| member.expires_at > now.plus(Duration::from_millis(200)));
         }
         self.clear(&judged.ended);
@@ -135,7 +135,7 @@ impl Nodes {
     }
 
     /// The time until the next lease of a node other than `node` ends.
-    pub(super) fn next_expiry(&self, node: &NodeId, now: Timestamp, judged: &Judged) -> Option<Duration> {
+    pub(super) fn next_expiry(&self, node: &NodeId, now: Timestamp, judged: &NodesByLease) -> Option<Duration> {
         let others = self.members.iter().filter(|(id, member)| *id != node && member.expires_at > now);
         others.map(|(_, member)| member.expires_at.since(now)).chain(judged.spared_for).min()
     }
@@ -161,7 +161,7 @@ impl Nodes {
     }
 
     pub(super) fn leave(&mut self, node: &NodeId) {
-        if plants::is("leave_changes_nothing") {
+        if planted_bug::is_active("leave_changes_nothing") {
             return;
         }
         self.members.remove(node);

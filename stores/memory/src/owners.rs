@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use pillarbox_core::ownership::{Epochs, NodeId, Partitions};
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 
 /// The partition table: the owner of each of the 256 partitions.
 #[derive(Debug, Clone, Default)]
@@ -82,8 +82,9 @@ impl Owners {
 
     /// Frees the partitions that `node` owns under the epochs of `given`.
     pub(super) fn give(&mut self, node: &NodeId, given: &Epochs) {
-        let is_named =
-            |(partition, epoch)| self.epochs.get(partition) == Some(epoch) || plants::is("give_without_epoch");
+        let is_named = |(partition, epoch)| {
+            self.epochs.get(partition) == Some(epoch) || planted_bug::is_active("give_without_epoch")
+        };
         let named = given.iter().filter(|given| is_named(*given)).map(|(partition, _)| partition).collect();
         let kept = self.of(node).difference(named);
         if kept.is_empty() {

@@ -12,7 +12,7 @@ impl Pauses {
         self.0.retain(|_, pause| lasts(pause, now));
         let NewPause { kind, name, by, reason, length } = new.clone();
         let known = self.0.get(&(kind, name.clone())).map(|pause| pause.since);
-        if known.is_none() && self.0.len() >= Pause::MOST {
+        if known.is_none() && self.0.len() >= Pause::MAX_PAUSES {
             return PauseChange::TooMany;
         }
         let (since, until) = (known.unwrap_or(now), length.map(|length| now.plus(length)));
@@ -24,7 +24,7 @@ impl Pauses {
         self.0.remove(&(kind, name.to_owned())).is_some_and(|pause| lasts(&pause, now))
     }
 
-    /// Those that have not ended.
+    /// The pauses that have not ended.
     pub(super) fn list(&self, now: Timestamp) -> Vec<Pause> {
         self.0.values().filter(|pause| lasts(pause, now)).cloned().collect()
     }

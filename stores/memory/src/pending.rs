@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::hash::HashSet;
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::store::Fetch;
 
-/// The indexes of pending rows: a fetch reads their heads, whatever the size of the table.
+/// The indexes of pending rows: a fetch reads their heads, at any size of the table.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pending {
     /// Rows without a due time.
@@ -15,7 +15,7 @@ pub(super) struct Pending {
     due: BTreeSet<(Timestamp, i64)>,
 }
 
-/// The rows a fetch returns unless their payloads are too large, in its order, and how long until the next one.
+/// The rows a fetch returns unless their payloads are too large, in its order, and the time until the next one is due.
 pub(super) struct Found {
     pub(super) ready: Vec<i64>,
     pub(super) due: Vec<i64>,
@@ -48,7 +48,8 @@ impl Pending {
         let wanted = |seq: &i64| !exclude.contains(seq) && free(*seq);
         let above = fetch.above.saturating_add(1);
         let mut ready: Vec<i64> = self.ready.range(above..).copied().filter(wanted).take(fetch.limit).collect();
-        let until = if plants::is("fetch_brings_rows_early") { now.plus(Duration::from_millis(500)) } else { now };
+        let until =
+            if planted_bug::is_active("fetch_brings_rows_early") { now.plus(Duration::from_millis(500)) } else { now };
         let passed = self.due.range(..=(until, i64::MAX)).map(|(_, seq)| *seq);
         let mut due: Vec<i64> = passed.filter(wanted).take(fetch.limit).collect();
 

@@ -9,7 +9,7 @@ use pillarbox_core::clock::{Clock, Timestamp};
 use pillarbox_core::event::EventId;
 use pillarbox_core::hash::{HashMap, HashSet};
 use pillarbox_core::ownership::{CRASHED, DIED, NodeId, begun_by};
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{
     CANCELLED, Counts, Fetch, FetchScope, Fetched, Heads, History, OrderKey, Proof, RowId, Writers,
@@ -59,7 +59,8 @@ impl Tables {
     /// see another server than before.
     pub(super) fn go_back(&self, state: &State, shows: bool) {
         let mut now = self.lock();
-        let read_point = if plants::is("read_point_survives_a_failover") { now.read_point } else { state.read_point };
+        let read_point =
+            if planted_bug::is_active("read_point_survives_a_failover") { now.read_point } else { state.read_point };
         let inbox = state.inbox.clone().lose_transactions();
         *now = State { open: BTreeSet::new(), read_point, inbox, ..state.clone() };
         now.forget_open_keys();
@@ -204,7 +205,7 @@ impl State {
 
     pub(super) fn writers(&self) -> Writers {
         let highest = self.rows.last_key_value().map_or(0, |(seq, _)| *seq);
-        // Those above `highest` too: deleted rows may have lowered it since a node began to wait for them.
+        // Transactions above `highest` too: deleted rows may have lowered it since a node began to wait for them.
         let open = self.open.iter().map(i64::to_string).collect();
         Writers { highest, open: Some(open), prepared: Vec::new() }
     }
@@ -218,9 +219,9 @@ impl State {
         let only: HashSet<&OrderKey> = scope.only.iter().collect();
         let is_wanted = |seq| self.is_wanted(fetch, seq) && self.is_in(scope, &without, &only, seq);
         let found = self.pending.find(fetch, now, is_wanted);
-        let heads = scope.heads != Heads::None && self.counts.retry + self.counts.dead > 0;
+        let has_heads = scope.heads != Heads::None && self.counts.retry + self.counts.dead > 0;
         let lease = scope.node.as_ref().and_then(|node| self.nodes.members.get(node)).map(Member::mark);
-        Fetched { interventions: self.interventions, heads, lease, ..self.read(&found, fetch.max_bytes) }
+        Fetched { interventions: self.interventions, has_heads, lease, ..self.read(&found, fetch.max_bytes) }
     }
 
     /// Raises the read point to where the table is complete, or to the first row that waits there.
@@ -228,7 +229,7 @@ impl State {
         let writers = self.writers();
         let highest = writers.highest;
         let mut complete = Proof::advance(&mut self.proof, writers);
-        if plants::is("read_point_ignores_open_transactions") {
+        if planted_bug::is_active("read_point_ignores_open_transactions") {
             complete = Some(highest);
         }
         let Some(complete) = complete else { return };
@@ -273,7 +274,7 @@ impl State {
         let free = |seq| {
             self.rows.get(&seq).is_some_and(|row: &Stored| match row.locked_by.as_deref() {
                 None | Some(DIED | CRASHED) => true,
-                Some(_) if plants::is("claim_takes_what_others_hold") => true,
+                Some(_) if planted_bug::is_active("claim_takes_what_others_hold") => true,
                 Some(holder) => is_held_by(holder, node),
             })
         };
@@ -293,22 +294,22 @@ impl State {
     /// Reads rows of each of the two kinds up to the one that reaches `max_bytes`.
     fn read(&self, found: &Found, max_bytes: usize) -> Fetched {
         let mut rows = Vec::with_capacity(found.ready.len() + found.due.len());
-        let mut cut = false;
+        let mut truncated = false;
         for kind in [&found.ready, &found.due] {
             let mut bytes = 0;
             for (seq, row) in kind.iter().filter_map(|seq| Some((*seq, self.rows.get(seq)?))) {
                 rows.push(row.read(seq));
                 bytes += row.event.envelope().content_bytes();
                 if bytes >= max_bytes {
-                    cut = true;
+                    truncated = true;
                     break;
                 }
             }
         }
-        Fetched { rows, cut, next_due: found.next_due.filter(|_| !cut), ..Fetched::default() }
+        Fetched { rows, truncated, next_due: found.next_due.filter(|_| !truncated), ..Fetched::default() }
     }
 
-    /// Changes a row, and what the indexes and the counts know of it.
+    /// Changes a row, and its entries in the indexes and the counts.
     fn change(&mut self, seq: i64, change: impl FnOnce(&mut Stored)) {
         let Some(row) = self.rows.get_mut(&seq) else { return };
         self.pending.remove(seq, row.due_at());
@@ -404,7 +405,7 @@ impl State {
                 // One at the creation would be none: the read point may have passed the row.
                 let at_creation = row.status == Status::New && row.created_at == now;
                 let due = Timestamp::from_micros(now.as_micros() - i64::from(at_creation));
-                // One that has failed and is due gets no later time: the clock may be set back now. What is held in its place gets another with
+                // One that has failed and is due gets no later time: the clock may be set back now. A row that is held in its place gets another with
                 // each attempt.
                 row.available_at = Some(match (row.status, row.available_at) {
                     (Status::Retry, None) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::{Fence, NodeId};
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::RowId;
 use pillarbox_core::write::{
@@ -13,10 +13,10 @@ use pillarbox_core::write::{
 };
 
 use super::MemoryStore;
+use super::admin::record;
 use super::inbox::{Answer, Message, Waiting};
 use super::row::Stored;
 use super::tables::Tables;
-use super::upkeep::record;
 
 /// The marker of the in-memory store in [`Connection`].
 #[derive(Debug, Clone, Copy)]
@@ -174,7 +174,7 @@ impl MemoryTransaction {
         let Savepoint { rows: kept, completions, messages, .. } = self.savepoints[index];
         self.completions.truncate(completions);
         let unreceived = self.messages.split_off(messages);
-        let kept = if plants::is("savepoint_ignored") { self.rows.len() } else { kept };
+        let kept = if planted_bug::is_active("savepoint_ignored") { self.rows.len() } else { kept };
         let undone = self.rows.split_off(kept);
         let mut state = self.tables.lock();
         state.release(undone.iter().map(|inserted| &inserted.row));
@@ -265,7 +265,7 @@ impl MemoryTransaction {
         seqs
     }
 
-    /// The rows at these places that it sees, ascending. Those that it completes are pending still.
+    /// The rows at these places that it sees, ascending. Rows that it completes are pending still.
     fn records(&self, seqs: &[i64]) -> Vec<String> {
         let mut seqs = seqs.to_vec();
         seqs.sort_unstable();

@@ -4,7 +4,7 @@ INSERT INTO {event} (
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
     COALESCE(TIMESTAMPADD(MICROSECOND, ?, TIMESTAMP'1970-01-01 00:00:00'), TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6))),
     TIMESTAMPADD(MICROSECOND, ?, TIMESTAMP'1970-01-01 00:00:00'), ?, ?, CAST(CONVERT(? USING utf8mb4) AS BINARY))
--- A row that has the key stays as it is, and is locked; where it is, and whether it has ended, is what inserted_unique.sql asks for: the
--- transaction may have an older view of it. Zero if what is taken is the event's id.
+-- A row that has the key stays as it is, and is locked; inserted_unique.sql asks for its place and if it has ended, since the
+-- transaction may have an older view of it. Zero if the event's id is taken.
 ON DUPLICATE KEY UPDATE `seq` = `seq` + 0 * LAST_INSERT_ID(
     IF(`unique_key` <=> VALUES(`unique_key`), IF(`status` IN (0, 2), -`seq`, `seq` - {ended}), 0))

@@ -1,2 +1,2 @@
--- What MySQL, which has no RETURNING, gave the rows of the insert before.
+-- The numbers of the rows of the insert before, since MySQL has no RETURNING.
 SELECT `seq` FROM {event} WHERE (`event_id`, `handler_id`) IN ({ids}) ORDER BY `seq`

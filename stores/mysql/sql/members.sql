@@ -1,2 +1,2 @@
--- All nodes in the order in which they joined, and how long their leases run.
+-- All nodes in the order in which they joined, and the rest of their leases.
 SELECT `node_id`, `mode`, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), `expires_at`) FROM {node} ORDER BY `started_at`, `node_id`

@@ -1,4 +1,4 @@
--- The nodes as reclaim finds them: whether any lease has ended, whether this node is registered, when another's lease may end.
+-- The nodes as reclaim finds them: true if any lease has ended, true if this node is registered, the next end of another's lease.
 SELECT
     COUNT(CASE WHEN `expires_at` <= UTC_TIMESTAMP(6) THEN 1 END) AS `expired`,
     COUNT(CASE WHEN `node_id` = {id} THEN 1 END) AS `registered`,

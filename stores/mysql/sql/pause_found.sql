@@ -1,2 +1,2 @@
--- The number of pauses, and whether there is this one.
+-- The number of pauses, and true if this one is among them.
 SELECT COUNT(*), COALESCE(SUM(`kind` = {kind} AND `name` = {name}), 0) FROM {pause}

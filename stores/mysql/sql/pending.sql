@@ -1,4 +1,4 @@
--- Each kind of pending rows by its part of the index. Those that wait for a time are in the order of time, so all of them are looked at.
+-- Each kind of pending rows by its part of the index. Rows that wait for a time are in the order of time, so all of them are looked at.
 (SELECT `seq`, `event_id`, `event_type`, `aggregate_type`, `aggregate_id`, `tenant_id`, `ordering_key`, `handler`,
     IF(`status` = 2, 2, 0) AS `state`, `attempts`, `last_error`,
     TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `created_at`) AS `created`, NULL AS `due`, `locked_by`

@@ -1,4 +1,4 @@
--- What acquire finds, without a lock: whether anything has to be changed, and the answer if not. A standby asks this
+-- The first look of acquire, without a lock: it tells if anything has to be changed, and the answer if not. A standby asks this
 -- every second, so it must cost no write. At most one other node owns partitions, so both MIN() speak of the same one.
 SELECT
     EXISTS (SELECT 1 FROM {node} WHERE `node_id` = {id}) AS `alive`,

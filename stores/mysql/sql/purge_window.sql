@@ -1,5 +1,5 @@
--- The rows a step of a purge looks at: their state, and whether they were created and have ended long enough ago; one that
--- does not say when it ended counts from its creation. Then, whether a clock has stamped it ahead, and whether it is of the wanted key.
+-- The rows a step of a purge looks at: their state, and flags: created long enough ago, ended long enough ago (a row without an
+-- end counts from its creation), stamped ahead by a clock, of the wanted key.
 SELECT `seq`, `status`,
     `created_at` <= TIMESTAMPADD(MICROSECOND, -{age}, UTC_TIMESTAMP(6)),
     COALESCE(`done_at`, `created_at`) <= TIMESTAMPADD(MICROSECOND, -{age}, UTC_TIMESTAMP(6)),

@@ -1,4 +1,4 @@
--- As settle_done.sql, of rows that were not locked before: how many it matched tells whether all were pending, had never failed
+-- As settle_done.sql, of rows that were not locked before: the number that it matched tells if all were pending, had never failed
 -- or been replayed, and are of these events. No two rows are of the same event and handler, so as many rows of as many events are in their
 -- places.
 UPDATE {event} e FORCE INDEX (PRIMARY)

@@ -8,7 +8,7 @@ use crate::error::Failure;
 #[derive(Debug, Default)]
 pub(crate) struct Answers(pub(crate) Vec<Answer>);
 
-/// The rows of a query, or how many rows a change matched.
+/// The rows of a query, or the number of rows that a change matched.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) rows: Vec<Row>,

@@ -2,7 +2,7 @@ use pillarbox_core::ownership::{NodeId, begun_by};
 use pillarbox_core::store::{Fetch, Fetched, FetchedRow, RowId};
 
 use crate::error::Failure;
-use crate::fetch::{cut, found, queries};
+use crate::fetch::{found, queries, truncate};
 use crate::literal::{Literal, fill};
 use crate::order::places;
 use crate::row;
@@ -12,7 +12,7 @@ use crate::store::Inner;
 
 /// Locks rows that are free, skips those that others have locked, and writes the node's name into them: two round trips.
 ///
-/// Whether a holder still lives is not asked: it would have to be asked together with every change of membership. Rows of
+/// It does not check if a holder still lives: that check would have to lock every change of membership out. Rows of
 /// nodes that died are freed by [`reclaim`](crate::reclaim).
 pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result<Fetched, Failure> {
     let sql = &store.sql;
@@ -40,7 +40,7 @@ pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result
     };
     // A node that was cleared away takes nothing; one that is there cannot be cleared away before this has ended.
     let registered = answers.first(1).is_some();
-    let found = found(&answers, 2, wanted.limit).map(|found| cut(found, wanted.limit < fetch.limit));
+    let found = found(&answers, 2, wanted.limit).map(|found| truncate(found, wanted.limit < fetch.limit));
     let fetched = if registered { found? } else { Fetched::default() };
     let seqs: Vec<i64> = fetched.rows.iter().map(FetchedRow::seq).collect();
     if seqs.is_empty() {

@@ -116,7 +116,7 @@ fn server(error: &ServerError) -> (StoreErrorKind, String) {
     let with = |kind, remedy: &str| (kind, format!("{message}; {remedy}"));
     match error.code {
         // Lock timeouts, deadlocks, MariaDB's "record has changed since last read", a table that a migration has just changed, and
-        // what a group of servers has rolled back for another one's transaction.
+        // a transaction that a group of servers has rolled back for another one.
         1020 | 1205 | 1213 | 1412 | 3101 => plain(Contention),
         1290 | 1792 | 1836 => with(Unavailable, "the server is read-only, probably a replica after a failover"),
         // Too many connections or locks, shutting down, offline, out of memory, threads or disk, killed, took too long, or a member of a
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_is_temporary() {
+    fn transient_errors_are_temporary() {
         // Numbers below 1000 are of the library under the server: of its files and its memory.
         for code in [3, 20, 1021, 1026, 1030, 1040, 1135, 1180, 1206, 1637, 3032, 3100] {
             assert_eq!(kind(code, "HY000"), Unavailable, "{code}");

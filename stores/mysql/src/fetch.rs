@@ -13,8 +13,8 @@ use crate::session::Within;
 use crate::sql::{Sql, script};
 use crate::store::Inner;
 
-/// Reads the next due time, due rows and ready rows in one round trip; and for a scope, last, how often operators have
-/// intervened, whether there are heads and when the reader's lease ends: what changed after the rows were read is noticed as well, which only costs.
+/// Reads the next due time, due rows and ready rows in one round trip; and for a scope, last, the number of
+/// interventions, the presence of heads and the end of the reader's lease: a change after the rows were read is noticed as well, which only costs.
 ///
 /// Rows that are too large together are not read to their end: the connection is given up, and the call begins anew with as many
 /// rows as fit. So a limit of bytes costs nothing where it is not reached.
@@ -40,17 +40,17 @@ pub(crate) async fn fetch(store: &Inner, fetch: &Fetch) -> Result<Fetched, Failu
 
 /// The result of a fetch, in `queries` of which it read up to `limit` rows.
 fn answered(answers: &Answers, queries: usize, fetch: &Fetch, limit: usize) -> Result<Fetched, Failure> {
-    let fetched = cut(found(answers, 0, limit)?, limit < fetch.limit);
+    let fetched = truncate(found(answers, 0, limit)?, limit < fetch.limit);
     let interventions = answers.first(queries).map_or(Ok(0), |row| int(row, 0))?;
     let asked = fetch.scope.as_ref().is_some_and(|scope| scope.heads != Heads::None);
-    let heads = asked && answers.first(queries).map_or(Ok(false), |row| is_true(row, 1))?;
+    let has_heads = asked && answers.first(queries).map_or(Ok(false), |row| is_true(row, 1))?;
     let lease = answers.first(queries + 1).map(|row| int(row, 0)).transpose()?.map(LeaseMark);
-    Ok(Fetched { interventions, heads, lease, ..fetched })
+    Ok(Fetched { interventions, has_heads, lease, ..fetched })
 }
 
-/// Marks the result of a fetch as cut if rows were left out for their size.
-pub(crate) fn cut(fetched: Fetched, cut: bool) -> Fetched {
-    Fetched { cut, next_due: fetched.next_due.filter(|_| !cut), ..fetched }
+/// Marks the result of a fetch as truncated if rows were left out for their size.
+pub(crate) fn truncate(fetched: Fetched, truncated: bool) -> Fetched {
+    Fetched { truncated, next_due: fetched.next_due.filter(|_| !truncated), ..fetched }
 }
 
 /// The three queries of a fetch, in which `free` says which rows are meant and `locking` how they are read.
@@ -78,7 +78,7 @@ pub(crate) fn queries(sql: &Sql, fetch: &Fetch, free: &str, locking: &str) -> [S
     let above = Literal::int(if fetch.above == 0 { i64::MIN } else { fetch.above });
     let (heads, locking, limit) =
         (Literal::clause(heads), Literal::clause(locking.to_owned()), Literal::count(fetch.limit));
-    // When the next row is due it may still be blocked, or be of another key: who looks then finds out, and nothing is missed. To
+    // When the next row is due it may still be blocked, or be of another key: the next fetch finds out, and nothing is missed. To
     // ask for certain keys would pass over all delayed rows of others.
     let next_due = fill(&sql.fetch_times, &[("wanted", &Literal::clause(wanted.clone()))]);
     let wanted = Literal::clause(wanted + &keys + &unblocked);

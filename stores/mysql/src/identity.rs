@@ -1,4 +1,4 @@
-//! Rows by their places in the table: which event stands there, and what a user's transaction may ask of them.
+//! Rows by their places in the table: the event that stands there, and the questions of a user's transaction.
 
 use pillarbox_core::event::EventId;
 use pillarbox_core::store::{Lookup, Question, RowId, Statement};

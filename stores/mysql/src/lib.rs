@@ -16,10 +16,11 @@
 //! # }
 //! ```
 //!
-//! The SQL stands in `sql/`, one file per verb, and in `migrations/`. `url` and `tls` say where the database is and how
-//! it is trusted, `session` owns the connections, `literal` puts values into statements, `answer` takes them out of rows,
+//! The SQL stands in `sql/`, one file per verb, and in `migrations/`. `url` and `tls` hold the database's address and its
+//! trust, `session` owns the connections, `literal` puts values into statements, `answer` takes them out of rows,
 //! `error` turns the driver's errors into ours; the other files are the port's methods.
 
+mod admin;
 mod answer;
 mod audit;
 mod claim;
@@ -46,7 +47,6 @@ mod share;
 mod sql;
 mod store;
 mod tls;
-mod upkeep;
 mod url;
 
 pub use options::MysqlOptions;

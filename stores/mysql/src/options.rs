@@ -66,17 +66,17 @@ impl MysqlOptions {
     /// | `connect_timeout` | seconds; default 10 |
     ///
     /// To another machine `preferred` means `required`: nothing is sent in clear there unless the URL says `ssl-mode=disabled`.
-    /// Where the network is not trusted, use `verify_identity`.
+    /// On a network that is not trusted, use `verify_identity`.
     ///
     /// # Errors
-    /// When the URL is malformed or a parameter is unknown; it says which, and what to write instead.
+    /// When the URL is malformed or a parameter is unknown; it names the parameter and the remedy.
     pub fn parse(url: &str) -> Result<Self, StoreError> {
         let target = Target::parse(url)?;
         let connect_timeout = target.connect_timeout.unwrap_or(Duration::from_secs(10));
         Ok(Self { connect_timeout, ..Self::of(Source::Url(Box::new(target))) })
     }
 
-    /// Takes the driver's own options, for what no URL can say. The store opens its connections with them and keeps these to itself:
+    /// Takes the driver's own options, for settings that no URL can express. The store opens its connections with them and keeps these to itself:
     /// they need settings of their own, which a pool that is shared with other code has not. Statements of
     /// [`setup`](mysql_async::OptsBuilder::setup) run before the store's.
     ///

@@ -1,4 +1,4 @@
-//! The place of a row in the order: its partition, its turn, and whether rows before it may still come.
+//! The place of a row in the order: its partition, its turn, and the transactions that may still commit rows before it.
 
 use pillarbox_core::store::{RowId, Writers};
 
@@ -37,7 +37,7 @@ pub(crate) fn places(rows: &[RowId]) -> (Literal, Literal) {
     (Literal::ints(&seqs), Literal::byte_list(&events))
 }
 
-/// The highest `seq` of the table. The server names the transactions that may still commit rows below that only to users who may see
+/// The highest `seq` of the table. The server names the transactions that may still commit rows below that only to users that may see
 /// all of its sessions, and not by table.
 pub(crate) async fn writers(store: &Inner) -> Result<Writers, Failure> {
     let answers = store.sessions.run(&store.sql.highest).await?;

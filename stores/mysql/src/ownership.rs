@@ -9,7 +9,7 @@
 //!            leave, or any node's acquire, share or reclaim after the lease ended: the row is deleted
 //! ```
 //!
-//! Where nodes share the partitions, each is an owner of some, as `share` has it.
+//! If nodes share the partitions, each is an owner of some, as `share` has it.
 //!
 //! The node's row is the lease; partitions and events point to it. A transaction that changes membership or ownership first locks
 //! partition 0, so joins, takeovers and leaves happen one after the other and never wait for each other in a circle. Claims,
@@ -18,7 +18,7 @@
 //! - A claim or a settle holds the node's entry in the index `pillarbox_fence` while it changes events. A transaction that clears
 //!   the node away deletes that entry too, so it waits for those under way, and later ones find no node: the next owner sees
 //!   everything that was recorded, and nothing comes after.
-//! - A renewal updates the row as long as it is there, which leaves the index alone, so it waits for no claim or settle. Where it
+//! - A renewal updates the row as long as it is there, which leaves the index alone, so it waits for no claim or settle. If it
 //!   meets a takeover, one of them waits and then finds the row gone, or renewed. A
 //!   [`LeaseClock`](pillarbox_core::store::LeaseClock) judges which leases have ended.
 //!
@@ -30,9 +30,10 @@ use std::time::Duration;
 use mysql_async::Row;
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::ownership::{Acquired, LeaseMark, NodeId, NodeMode, Owner, Renewal, Takeover};
-use pillarbox_core::store::{Judged, NodeFigures, NodeStatus, refusal};
+use pillarbox_core::store::{NodeFigures, NodeStatus, NodesByLease, refusal};
 use tokio::time::Instant;
 
+use crate::admin::overview;
 use crate::answer::{Answers, int, is_true, optional_int, text};
 use crate::error::Failure;
 use crate::fetch::wait;
@@ -41,13 +42,14 @@ use crate::session::Session;
 use crate::settle::micros;
 use crate::sql::{qualified, script};
 use crate::store::Inner;
-use crate::upkeep::overview;
 
 pub(crate) async fn join(store: &Inner, node: &NodeId, mode: NodeMode, lease: Duration) -> Result<(), Failure> {
     let mut session = store.sessions.session().await?;
     locked(store, &mut session, &[]).await?;
     let judged = judge(store, &mut session).await?;
-    let ended = judged.admit(mode).map_err(|problem| Failure::Refused(StoreErrorKind::IncompatibleMode, problem))?;
+    let ended = judged
+        .nodes_to_evict_for(mode)
+        .map_err(|problem| Failure::Refused(StoreErrorKind::IncompatibleMode, problem))?;
     if !ended.is_empty() {
         clear(store, &mut session, &ended).await?;
     }
@@ -137,13 +139,13 @@ pub(crate) async fn evict(store: &Inner, seen: &NodeStatus) -> Result<bool, Fail
 }
 
 /// Clears away the nodes whose lease has ended, in a transaction that is alone in doing so.
-pub(crate) async fn clear_ended(store: &Inner, session: &mut Session) -> Result<Judged, Failure> {
+pub(crate) async fn clear_ended(store: &Inner, session: &mut Session) -> Result<NodesByLease, Failure> {
     let judged = judge(store, session).await?;
     clear(store, session, &judged.ended).await?;
     Ok(judged)
 }
 
-async fn judge(store: &Inner, session: &mut Session) -> Result<Judged, Failure> {
+async fn judge(store: &Inner, session: &mut Session) -> Result<NodesByLease, Failure> {
     let asked = Instant::now();
     let (nodes, now) = overview::statuses(session.run(&store.sql.nodes).await?.rows(0))?;
     Ok(now.map(|now| store.lease_clock.judge(nodes, now, asked)).unwrap_or_default())
@@ -174,7 +176,7 @@ pub(crate) async fn locked(store: &Inner, session: &mut Session, statements: &[&
     Ok(answers)
 }
 
-/// Not tried again at once, as what lost against another transaction is: that one has lasted for long already.
+/// Not tried again at once, unlike a call that lost against another transaction: it has lasted for long already.
 fn lock_is_held(store: &Inner) -> Failure {
     let partition = qualified(&store.table, &store.table.beside("partition"));
     let problem = format!(

@@ -1,4 +1,4 @@
-//! The plans of the statements, pinned: whatever lies in the table, they enter it by an index that leads straight to the
+//! The plans of the statements, pinned: with any rows in the table, they enter it by an index that leads straight to the
 //! rows they want, and read no others.
 
 use futures_util::FutureExt as _;
@@ -9,12 +9,12 @@ use pillarbox_core::ownership::{NodeId, begun_by};
 use pillarbox_core::row::Status;
 use pillarbox_core::store::{EventFilter, Fetch, FetchScope, FetchedRow, Heads, OrderKey, RowId, Store as _};
 
+use crate::admin::recent;
 use crate::answer::{int, text};
 use crate::fetch::queries;
 use crate::literal::{Literal, fill};
 use crate::session::Session;
 use crate::sql::Sql;
-use crate::upkeep::recent;
 use crate::{MysqlOptions, MysqlStore};
 
 const DONE: i64 = 50_000;
@@ -77,7 +77,7 @@ pub(crate) async fn with_tables(test: impl AsyncFnOnce(&MysqlStore, &mut Session
 }
 
 /// Asserts that a statement enters the event table by the index `key` only, and heads by theirs for each row in turn, sorts
-/// nothing, and reads at most `most` rows. What it changes is rolled back.
+/// nothing, and reads at most `most` rows. Its changes are rolled back.
 async fn check(session: &mut Session, statement: &str, key: &str, most: u64) {
     let plan =
         session.run(format!("EXPLAIN {statement}")).await.unwrap_or_else(|error| panic!("{error:?}: {statement}"));
@@ -111,7 +111,7 @@ fn named(row: &Row, name: &str) -> String {
     index.and_then(|index| text(row, index).expect("text")).unwrap_or_default().to_owned()
 }
 
-/// Asserts that a statement reads at most `most` rows. What it changes is rolled back.
+/// Asserts that a statement reads at most `most` rows. Its changes are rolled back.
 async fn check_reads(session: &mut Session, statement: &str, most: u64) {
     session.run("START TRANSACTION; FLUSH STATUS").await.expect("forgets what was read before");
     session.run(statement).await.unwrap_or_else(|error| panic!("{error:?}: {statement}"));
@@ -193,7 +193,7 @@ async fn check_scopes(store: &MysqlStore, session: &mut Session) {
             let fetch = Fetch { exclude: vec![1, 2, 3], scope: Some(scope), ..Fetch::new(LIMIT) };
             let [next_due, due, ready] = queries(sql, &fetch, "", "");
             check(session, &next_due, "pillarbox_queue", 200).await;
-            // Those that wait for a time are of other keys: among them, these are looked for in vain.
+            // Rows that wait for a time are of other keys: among them, these are looked for in vain.
             let others = if fetch.scope.as_ref().is_some_and(|scope| !scope.only.is_empty()) { 60_000 } else { 0 };
             check(session, &due, "pillarbox_queue", read + 2 * looks * limit + 200 + others).await;
             check(session, &ready, "pillarbox_queue", read + looks * limit + 10).await;
@@ -203,7 +203,7 @@ async fn check_scopes(store: &MysqlStore, session: &mut Session) {
 
 /// A key of which everything waits behind its head is passed over, two reads for a row.
 #[tokio::test]
-async fn what_waits_behind_a_head_is_passed_over() {
+async fn rows_that_wait_behind_a_head_are_passed_over() {
     with_tables(async |store, session, database| {
         let event = format!("{database}.outbox_event");
         let fill = [
@@ -349,7 +349,7 @@ async fn an_error_of_the_last_statement_of_a_script_is_its_error() {
 }
 
 #[tokio::test]
-async fn upkeep_reads_pending_and_dead_rows_only() {
+async fn admin_reads_pending_and_dead_rows_only() {
     with_rows(async |store, session| {
         let sql = &store.inner().sql;
         let (limit, nothing) = (Literal::count(LIMIT), Literal::nothing());
@@ -404,7 +404,7 @@ async fn pages_of_any_state_read_no_more_rows_than_they_may() {
             for status in [Status::New, Status::Retry] {
                 let pending = filter.clone().status(status);
                 let end = Some((DONE + READY + TIMED - 200, epoch));
-                // All that wait for a time, and what is sorted of them.
+                // All rows that wait for a time, and the sorted ones among them.
                 let most = timed + 4 * MOST + 10;
                 check_reads(session, &recent::end_of_page(sql, &pending, None), most).await;
                 check_reads(session, &recent::rows(sql, &pending, None, end, 50), most).await;

@@ -35,7 +35,7 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
     if thorough || !judged.ended.is_empty() {
         let orphans = fill(&sql.reclaim_orphans, &[("limit", &Literal::count(STEP))]);
         loop {
-            // What was freed is not an orphan any more, so each round finds others.
+            // A freed row is not an orphan any more, so each round finds others.
             let found = session.run(&orphans).await?;
             let mut seqs = found.ints(0)?;
             if seqs.is_empty() {
@@ -58,7 +58,7 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
     Ok(Reclaimed { freed, next_expiry: judged.next_expiry(found.next_expiry), ..found })
 }
 
-/// The nodes as `membership.sql` finds them, and whether the lease of any has ended.
+/// The nodes as `membership.sql` finds them; the flag is true if the lease of any has ended.
 fn read(row: Option<&Row>) -> Result<(Reclaimed, bool), Failure> {
     let Some(row) = row else { return Ok((Reclaimed { registered: false, freed: 0, next_expiry: None }, false)) };
     let next_expiry = optional_int(row, 2)?.map(wait);

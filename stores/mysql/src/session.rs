@@ -68,8 +68,8 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Adds what every connection of a store needs. `setup` is what the user's own options run at first. Where these name no database,
-    /// `schema` is it, that of the tables: servers look for a table's second name in a DELETE in the database of the connection.
+    /// Adds the settings that every connection of a store needs. `setup` holds the statements that the user's own options run at first. If
+    /// these name no database, `schema` is used, that of the tables: servers look for a table's second name in a DELETE in the database of the connection.
     pub(crate) fn new(
         options: OptsBuilder,
         setup: &[String],
@@ -81,7 +81,7 @@ impl Sessions {
         let mut options: Opts = options
             // A peer that vanished without a word is noticed.
             .tcp_keepalive(Some(Duration::from_secs(30)))
-            // What counts is which rows a change found, not which it found different.
+            // A change counts the rows that it found, not only the ones that it found different.
             .client_found_rows(true)
             // The driver runs them from the last to the first, so the user's come before the store's own.
             .setup(std::iter::once(SETUP).chain(setup.iter().map(String::as_str)).collect())
@@ -132,8 +132,8 @@ impl Sessions {
         &self.address
     }
 
-    /// Runs a call of the store, which is one transaction, and names it in its error. It is bounded, whatever becomes of
-    /// network and server. Where it lost against another transaction it begins anew a few times, each after a short while
+    /// Runs a call of the store, which is one transaction, and names it in its error. It is bounded, even if
+    /// network or server hang. If it lost against another transaction it begins anew a few times, each after a short while
     /// of random length, so that the two do not meet again.
     pub(crate) async fn call<T, F>(&self, operation: &'static str, work: impl Fn() -> F) -> Result<T, StoreError>
     where
@@ -186,7 +186,7 @@ impl Sessions {
         Ok(answers)
     }
 
-    /// The session for renewals. Whatever else asks for it could make them wait.
+    /// The session for renewals. Any other use of it could make them wait.
     pub(crate) async fn lease_session(&self) -> Result<Session, Failure> {
         Ok(Session { connection: Some(self.lease.get().await?), history: Arc::clone(&self.history), refused: false })
     }
@@ -263,8 +263,8 @@ pub(crate) enum Within {
 /// A connection for one call.
 ///
 /// Only a call that ran to its successful end gives it back. After an error, a timeout, or when the call's future was
-/// dropped, nobody knows what the connection still has under way, or whether its server is still the primary; it is
-/// closed, and the server rolls back what was open.
+/// dropped, the state of the connection is unknown, and its server may no longer be the primary; it is
+/// closed, and the server rolls back the open transaction.
 pub(crate) struct Session {
     connection: Option<Object<Connector>>,
     history: Arc<HistoryKeeper>,
@@ -281,7 +281,7 @@ impl Session {
         }
     }
 
-    /// Runs statements in one round trip, and stops where the rows of one are more than `max_bytes` by what `size` says of each.
+    /// Runs statements in one round trip, and stops at the first whose rows are more than `max_bytes` by `size`.
     /// The connection is of no use after that: the server still sends what is left.
     pub(crate) async fn run_within(
         &mut self,
@@ -320,7 +320,7 @@ impl Session {
             }
             answers.push(Answer { rows, matched });
             if result.is_empty() {
-                // Reading the rows before it, the driver has passed by a last answer that has none. Where there is no such
+                // Reading the rows before it, the driver has passed by a last answer that has none. If there is no such
                 // statement this is the last answer once more, which nobody asks for.
                 answers.push(Answer { rows: Vec::new(), matched: result.affected_rows() });
                 // The error of a statement after the first waits here to be asked for.
@@ -363,7 +363,7 @@ impl Drop for Session {
     }
 }
 
-/// Cannot happen: what ends a session consumes it.
+/// Cannot happen: ending a session consumes it.
 fn ended() -> Failure {
     Failure::Refused(StoreErrorKind::Unexpected, "the session has ended".to_owned())
 }

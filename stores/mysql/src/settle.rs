@@ -14,7 +14,7 @@ use crate::store::Inner;
 
 /// Records verdicts in one transaction of two round trips, and returns those that were refused.
 ///
-/// MySQL has no `UPDATE … RETURNING`. Where every event succeeded at once, which is the common case, the number of rows that
+/// MySQL has no `UPDATE … RETURNING`. If every event succeeded at once, which is the common case, the number of rows that
 /// the change matched says that none was refused. Otherwise the rows that may still be changed are locked and read before any
 /// is changed.
 pub(crate) async fn settle(

@@ -16,7 +16,7 @@ pub(crate) async fn share(store: &Inner, node: &NodeId, give: &Epochs) -> Result
     let owners = fill(&sql.owners, &[("id", &id)]);
     let mut session = store.sessions.session().await?;
     // Asked once a second by every node, so the usual answer takes no lock and writes nothing. The two are read one after
-    // the other: what the node owns is right, what it should own may have changed since, and the next call will tell.
+    // the other: the node's own partitions are right, its target may have changed since, and the next call will tell.
     let found = sharing(&session.run(script([&sql.members, &owners])).await?, 0, node)?;
     if let Some(answer) = found.settled(give) {
         session.finish();
@@ -30,7 +30,7 @@ pub(crate) async fn share(store: &Inner, node: &NodeId, give: &Epochs) -> Result
     let answers = session.run(script([&*given, &sql.members, &owners])).await?;
     let mut found = sharing(&answers, 1, node)?;
     found.next_expiry = judged.next_expiry(found.next_expiry);
-    // What is taken has the epoch after the one that was read under the lock.
+    // A taken partition has the epoch after the one that was read under the lock.
     let taken = if found.registered { found.next_epochs() } else { Epochs::none() };
     let gained = Literal::ints(&taken.partitions().iter().map(i64::from).collect::<Vec<_>>());
     let take = fill(&sql.take_partitions, &[("id", &id), ("partitions", &gained)]);

@@ -14,13 +14,12 @@ use pillarbox_core::store::{
 };
 use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statement};
 
+use crate::admin::IgnoredPauses;
 use crate::complete::Completions;
 use crate::session::Sessions;
 use crate::sql::Sql;
-use crate::upkeep::IgnoredPauses;
 use crate::{
-    MysqlOptions, claim, clock, fetch, identity, inbox, insert, order, ownership, reclaim, schema, settle, share,
-    upkeep,
+    MysqlOptions, admin, claim, clock, fetch, identity, inbox, insert, order, ownership, reclaim, schema, settle, share,
 };
 
 /// An outbox in MySQL (8.0.13 or later) or MariaDB (10.6 or later). Cheap to clone; all clones share their connections.
@@ -43,7 +42,7 @@ pub(crate) struct Inner {
 }
 
 impl MysqlStore {
-    /// Connects with the default options. See [`MysqlOptions::parse`] for what the URL can say.
+    /// Connects with the default options. See [`MysqlOptions::parse`] for the parts of the URL.
     ///
     /// # Errors
     /// When the URL is malformed, or the database cannot be reached or refuses. The error says where the database is and
@@ -197,7 +196,7 @@ impl Store for MysqlStore {
     }
 
     async fn interventions(&self) -> Result<Interventions, StoreError> {
-        self.inner.sessions.call(operation::INTERVENTIONS, || upkeep::interventions(&self.inner)).await
+        self.inner.sessions.call(operation::INTERVENTIONS, || admin::interventions(&self.inner)).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

@@ -11,10 +11,10 @@ use crate::url;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum SslMode {
     Disabled,
-    /// TLS if the server offers it; keeps out who only listens.
+    /// TLS if the server offers it; protects against eavesdroppers only.
     #[default]
     Preferred,
-    /// TLS or nothing; keeps out who only listens.
+    /// TLS or nothing; protects against eavesdroppers only.
     Required,
     /// And a certificate by a trusted authority, for this very host.
     VerifyIdentity,
@@ -46,7 +46,7 @@ pub(crate) struct Tls {
     pub(crate) mode: SslMode,
     /// A PEM file; without it, the operating system's authorities.
     pub(crate) ca_file: Option<PathBuf>,
-    /// Shown to a server that asks who is there.
+    /// The client certificate, shown to a server that asks for one.
     pub(crate) identity: Option<Identity>,
 }
 

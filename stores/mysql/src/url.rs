@@ -68,7 +68,7 @@ impl Target {
             (None, None) => None,
             _ => return Err(refuse("has one of `ssl-cert` and `ssl-key`", "name both: the certificate and its key")),
         };
-        // What falls back to plaintext protects nothing where somebody may stand in between.
+        // A mode that falls back to plaintext protects nothing against an attacker in between.
         if target.tls.mode == SslMode::Preferred && target.leads_elsewhere() {
             target.tls.mode = SslMode::Required;
         }

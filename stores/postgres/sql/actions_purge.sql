@@ -1,4 +1,4 @@
--- Those of the oldest $2 entries that began $1 microseconds ago or before.
+-- Deletes, of the oldest $2 entries, the ones that began $1 microseconds ago or before.
 DELETE FROM {audit}
 WHERE "id" = ANY (ARRAY(
     SELECT "id" FROM (SELECT "id", "began_at" FROM {audit} ORDER BY "id" LIMIT $2::bigint) AS oldest

@@ -1,5 +1,5 @@
--- From above the read point, and from the indexes of rows that are set aside: of what is DONE, only what was delivered since the point
--- was raised is looked at.
+-- From above the read point, and from the indexes of rows that are set aside: of DONE rows, it looks only at the ones delivered since the
+-- point was raised.
 WITH ready AS (
     SELECT count(*) AS "rows", min("created_at") AS "since" FROM {ready} AS e
 ), due AS (

@@ -1,9 +1,9 @@
--- $1 node, $2 above, $3 excluded seqs, $4 limit, $5 what rows with a due time get of the limit where both kinds abound, $6 bytes
+-- $1 node, $2 above, $3 excluded seqs, $4 limit, $5 the share of the limit for rows with a due time where both kinds abound, $6 bytes
 -- of payloads and headers of each kind of rows. Their sums run over the rows as they come: to name their order would have them sorted again.
--- As fetch.sql, of rows that are free or the node's own, which from now on are the node's. Whose a row is, is decided by
--- what the row says, never by who is registered: a row that changed after this statement began is judged anew by its new
+-- As fetch.sql, of rows that are free or the node's own, which from now on are the node's. The row alone names its holder,
+-- never the table of nodes: a row that changed after this statement began is judged anew by its new
 -- version, but against the nodes of the moment before, and a node that joined in between would be robbed.
--- The fence is that of a settle: whoever clears the node away waits for this statement, or it finds no node and no rows.
+-- The fence is that of a settle: the removal of the node waits for this statement, or it finds no node and no rows.
 WITH fence AS MATERIALIZED (
     SELECT FROM {node} WHERE "node_id" = $1::text FOR KEY SHARE
 ), due AS MATERIALIZED (
@@ -34,7 +34,7 @@ WITH fence AS MATERIALIZED (
         LIMIT $4::bigint
         FOR UPDATE SKIP LOCKED
     ) "plain"
-    -- The lowest of both: whoever reads on begins above the highest.
+    -- The lowest of both: the next read begins above the highest.
     ORDER BY "seq"
     LIMIT $4::bigint - (SELECT least(count(*), $5::bigint) FROM due)
 ), free AS MATERIALIZED (
@@ -58,7 +58,7 @@ WITH fence AS MATERIALIZED (
 )
 SELECT *, NULL AS "locked_by" FROM taken
 UNION ALL
--- What the few that somebody held before said, marked by the missing event_id. A join could cost the square of the limit.
+-- The holders of the few rows that were held before, marked by the missing event_id. A join could cost the square of the limit.
 SELECT "seq", NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     NULL, "locked_by"
 FROM free WHERE "locked_by" IS NOT NULL

@@ -1,6 +1,6 @@
--- $1 above, $2 excluded seqs, $3 limit, $4 what rows with a due time get of the limit where both kinds abound, $5 due and $6 ready
--- rows at most, and $7 of those that are set aside. What stands in braces is empty without a scope; see src/scope.rs. For what stands in the place of the comments, see
--- src/types.rs.
+-- $1 above, $2 excluded seqs, $3 limit, $4 the share of the limit for rows with a due time where both kinds abound, $5 due and $6 ready
+-- rows at most, and $7 of the rows that are set aside. The parts in braces are empty without a scope; see src/scope.rs. For the conditions
+-- in the place of the comments, see src/types.rs.
 -- Four branches in one round trip, at one moment: now() is the time of this statement, which is its own transaction.
 -- The predicates of states are literals, as binds they would not match the partial indexes.
 -- No limit of bytes: a running sum would copy every row. The client stops reading; see src/fetch.rs.
@@ -11,7 +11,7 @@ WITH due AS MATERIALIZED (
     ORDER BY "available_at", "seq"
     LIMIT $5::bigint
 )
--- Ready rows leave room for due ones. The inner LIMIT is known to the planner, the outer one only at run time. First those that are
+-- Ready rows leave room for due ones. The inner LIMIT is known to the planner, the outer one only at run time. First the rows that are
 -- set aside, which are few, and the others after them: the client puts both into one order. Merged here, as a subquery, they would
 -- cost the planner and each row more than the statement does.
 (

@@ -1,4 +1,4 @@
--- One statement for any number of rows: its text does not depend on how many there are. Sorted by position, because
+-- One statement for any number of rows: its text does not depend on their number. Sorted by position, because
 -- identity values are given in the order of the sort.
 INSERT INTO {event} (
     "event_id", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "ordering_key", "partition",

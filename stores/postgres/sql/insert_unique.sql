@@ -1,5 +1,5 @@
--- As insert_one, unless a row with the key is pending: $17 the key. One that has ended gives it up first. What is not written is said
--- to wait for the row that is pending; a row that another transaction committed while this statement waited for it is not seen.
+-- As insert_one, unless a row with the key is pending: $17 the key. One that has ended gives it up first. A row that is not written
+-- yields the number of the pending one; a row that another transaction committed while this statement waited for it is not seen.
 WITH freed AS (
     UPDATE {event} SET "unique_key" = NULL
     WHERE "unique_key" = $17::text AND coalesce("handler", '') = coalesce($16::text, '') AND "status" NOT IN (0, 2)

@@ -1,5 +1,5 @@
--- $1 kind, $2 name, $3 microseconds until it ends or NULL, $4 who, $5 why, $6 pauses at most. What has ended goes, but for a row of
--- this name, which begins anew. Says whether it was paused before, and whether it is now.
+-- $1 kind, $2 name, $3 microseconds until it ends or NULL, $4 author, $5 reason, $6 pauses at most. Pauses that have ended go, but for a row of
+-- this name, which begins anew. Returns true if it was paused before, and true if it is now.
 WITH ended AS (
     DELETE FROM {pause} WHERE "paused_until" <= now() AND NOT ("kind" = $1::text AND "name" = $2::text)
 ), living AS MATERIALIZED (

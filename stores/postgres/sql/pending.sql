@@ -1,5 +1,5 @@
 -- $1 event type, $2 aggregate type, $3 tenant, $4 handler, $5 key, $6 state, each NULL for any; $7 above, $8 limit.
--- Each kind of pending rows by its index. Those that wait for a time are in the order of time, so all of them are looked at;
+-- Each kind of pending rows by its index. Rows that wait for a time are in the order of time, so all of them are looked at;
 -- OFFSET 0 and IS TRUE keep them from the primary key, where the server would pass over all that was delivered.
 SELECT "seq", "event_id", "event_type", coalesce("aggregate_type", '__GLOBAL__'), "aggregate_id", "tenant_id", "ordering_key",
     "handler", {pending_state}, "attempts", "last_error", "created_at",

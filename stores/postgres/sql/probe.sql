@@ -1,4 +1,4 @@
--- What acquire finds, without a lock: whether anything has to be changed, and the answer if not. A standby asks this
+-- The first look of acquire, without a lock: it tells if anything has to be changed, and the answer if not. A standby asks this
 -- every second, so it must cost no write. At most one other node owns partitions, so both min() speak of the same one.
 SELECT
     EXISTS (SELECT FROM {node} WHERE "node_id" = $1::text) AS "alive",

@@ -3,7 +3,7 @@
 WITH named AS MATERIALIZED (
     SELECT ARRAY(SELECT {fingerprint} FROM unnest($2::text[], $3::text[]) AS v ("event_id", "handler")) AS "events"
 )
--- A NEW row stays one that was delayed, by a time before its creation: the read point may have passed it. Whoever writes by SQL can set
+-- A NEW row stays one that was delayed, by a time before its creation: the read point may have passed it. A program that writes by SQL can set
 -- the creation to the beginning of time, before which there is none.
 UPDATE {event} SET
     "created_at" = CASE WHEN "status" = 0 AND "created_at" = '-infinity' THEN timestamptz '0001-01-01 00:00:00+00' ELSE "created_at" END,

@@ -1,6 +1,6 @@
 -- $1 state, or NULL for all, $2 age in microseconds, $3 above, $4 limit, $5 key, or NULL for any.
 -- Rows that say no end, as those of an adopted table may, count from their creation.
--- A window of the table in the order of seq, and what in it is old enough. The state is asked again where rows are deleted:
+-- A window of the table in the order of seq, and the rows in it that are old enough. The state is asked again where rows are deleted:
 -- a DEAD one may have been replayed meanwhile.
 WITH "window" AS MATERIALIZED (
     SELECT "seq", "status", "created_at", "done_at", coalesce("ordering_key", "aggregate_id") AS "key" FROM {event}
@@ -17,7 +17,7 @@ WITH "window" AS MATERIALIZED (
     )) AND ($1::smallint IS NULL OR "status" = $1::smallint)
     RETURNING 1
 ), intervention AS (
-    -- What waits behind DEAD rows may go on.
+    -- The rows behind DEAD ones may go on.
     UPDATE {partition} SET "interventions" = "interventions" + 1, "read_point_interventions" = "read_point_interventions" + 1
     WHERE "partition" = 0 AND $1::smallint IS DISTINCT FROM 1 AND EXISTS (SELECT FROM removed)
 )

@@ -1,4 +1,4 @@
--- What is known of the read point. Its numbers are those of a table and of a file of its sequence; see migrations/0010_read_point.sql. Where numbers come in no order, no point can be proven. Beside nodes of the release before, which put rows below the point that were delayed, it is checked often.
+-- The read point and its state. Its numbers are those of a table and of a file of its sequence; see migrations/0010_read_point.sql. If numbers come in no order, no point can be proven. Beside nodes of the release before, which put rows below the point that were delayed, it is checked often.
 WITH numbers AS MATERIALIZED (SELECT {sequence} AS "sequence", 
     '{event}'::regclass::bigint << 32 | pg_relation_filenode({sequence})::bigint AS "numbers")
 SELECT "read_point", "read_point_state", "interventions",

@@ -1,5 +1,5 @@
 -- $1 the point, $2 the state, $3 the state that it follows, $4 the interventions that had been counted when its check began, $5 the
--- sequence and $6 its file, $7 whether the point has been checked. Whoever holds the row, to join or to leave, is not waited for.
+-- sequence and $6 its file, $7 true if the point has been checked. A node that holds the row, to join or to leave, is not waited for.
 WITH known AS MATERIALIZED (
     SELECT FROM {partition}
     WHERE "partition" = 0 AND "read_point_state" IS NOT DISTINCT FROM $3::text

@@ -1,7 +1,7 @@
--- $1 above, $2 up to, $3 rows: sets rows aside that have waited for long among many that were delivered: those of a key that waits
--- for an event that failed, or of a route that is paused. The index of what is set aside finds them from then on, and nobody has to
--- pass over what was delivered around them. They wait for no time: one before the creation is none. Where they are many, they stay:
--- then little is passed over. What somebody is changing is left for another time.
+-- $1 above, $2 up to, $3 rows: sets rows aside that have waited for long among many that were delivered: rows of a key that waits
+-- for an event that failed, or of a route that is paused. The index of rows set aside finds them from then on, and no reader has to
+-- pass over the delivered rows around them. They wait for no time: one before the creation is none. If they are many, they stay:
+-- then little is passed over. A row that is being changed is left for another time.
 WITH "window" AS MATERIALIZED (
     SELECT "seq", {is_plain} AS "is_plain", "created_at" < now() - interval '10 seconds' AND "created_at" >= timestamptz '0001-01-01 00:00:00+00' AS "is_old" FROM {event}
     WHERE "seq" > $1::bigint AND "seq" <= $2::bigint

@@ -1,4 +1,4 @@
--- As recent_end, of the pending rows: each kind by its index. Those that wait for a time are in the order of time, so all of them are
+-- As recent_end, of the pending rows: each kind by its index. Rows that wait for a time are in the order of time, so all of them are
 -- looked at; OFFSET 0 and IS TRUE keep them from the primary key.
 SELECT "seq", "created_at" FROM (
     (SELECT "seq", "created_at" FROM {event}

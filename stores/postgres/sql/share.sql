@@ -1,5 +1,5 @@
--- $1 node. What share finds, without a lock: every node asks about once a second, so it must cost no write. Free is what
--- no registered node owns, whatever it says.
+-- $1 node. The look of share, without a lock: every node asks about once a second, so it must cost no write. A partition
+-- that no registered node owns is free, in spite of the name in it.
 SELECT
     EXISTS (SELECT FROM {node} WHERE "node_id" = $1::text) AS "alive",
     EXISTS (SELECT FROM {node} WHERE "expires_at" <= clock_timestamp()) AS "expired_nodes",

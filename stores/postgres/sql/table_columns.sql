@@ -1,5 +1,5 @@
--- The columns of whatever has this name: type without its length, whether an INSERT has to name it, whether it is unique, and whether
--- it may be NULL. What is no table has none of them.
+-- The columns of the object of this name: type without its length, and flags: an INSERT has to name it, it is unique,
+-- it may be NULL. An object that is no table has none of them.
 SELECT a.attname, format_type(a.atttypid, NULL),
     a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS "required",
     EXISTS (SELECT FROM pg_index i

@@ -1,5 +1,5 @@
--- The order is what counts: the snapshot, of which "highest" speaks, is taken first, the locks are read after. Who had a row
--- below uncommitted at that moment is among those who still hold the lock under which rows are written, or has ended
+-- The order counts: the snapshot, of which "highest" speaks, is taken first, the locks are read after. A transaction with a row
+-- below uncommitted at that moment still holds the lock under which rows are written, or has ended
 -- meanwhile. Prepared transactions are among them as well. This statement itself only reads.
 -- A transaction goes by two names: a virtual one, which it has from its beginning and loses when the server restarts after it
 -- was prepared (before 14.1, 13.5 and 12.9 as soon as it is prepared); and its id, which it has once it has written and keeps. One

@@ -66,7 +66,7 @@ pub(crate) async fn check_tables(transaction: &Transaction<'_>, tables: &[String
     Ok(())
 }
 
-/// Verifies that the user sees every row of the event table: what a policy hides would be passed over.
+/// Verifies that the user sees every row of the event table: rows that a policy hides would be passed over.
 pub(crate) async fn check_visible(transaction: &Transaction<'_>, event: &str) -> Result<(), Failure> {
     let hidden = "SELECT row_security_active($1::text::regclass), current_user::text";
     let row = transaction.query_typed_one(hidden, &[(&event, Type::TEXT)]).await?;

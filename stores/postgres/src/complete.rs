@@ -4,7 +4,7 @@ use pillarbox_core::write::{Action, Bind, Command, Statement};
 
 use crate::sql::Sql;
 
-/// Fails where no transaction is open: a handler may have ended its own by SQL, and what it did in it may be rolled back.
+/// Fails if no transaction is open: a handler may have ended its own by SQL, and its writes in it may be rolled back.
 const STILL_OPEN: &str = "SAVEPOINT pillarbox";
 
 /// The statements that make a row DONE in the transaction of its handler. They fence as a settle does.

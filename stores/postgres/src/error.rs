@@ -105,7 +105,7 @@ fn driver(error: &tokio_postgres::Error) -> (StoreErrorKind, String) {
     } else if io.is_some() {
         StoreErrorKind::Unavailable
     } else {
-        // What is left has no type to tell it by, only the driver's own constant text.
+        // The other errors have no type to tell them by, only the driver's own constant text.
         match error.to_string().as_str() {
             "error performing TLS handshake" | "authentication error" => StoreErrorKind::Denied,
             "invalid configuration" | "invalid connection string" => StoreErrorKind::Config,

@@ -18,7 +18,7 @@
 //! # }
 //! ```
 //!
-//! A certificate of the client's own is named in the URL (`sslcert`, `sslkey`). A connector of one's own, for what no URL can say, is given
+//! A certificate of the client's own is named in the URL (`sslcert`, `sslkey`). A connector of one's own, for settings that no URL can express, is given
 //! with the driver's configuration:
 //!
 //! ```no_run
@@ -32,10 +32,11 @@
 //! # }
 //! ```
 //!
-//! The SQL stands in `sql/`, one file per verb, and in `migrations/`. `url` and `tls` say where the database is and how
-//! it is trusted, `session` owns the connections, `error` turns the driver's errors into ours; the other files are the
+//! The SQL stands in `sql/`, one file per verb, and in `migrations/`. `url` and `tls` hold the database's address and its
+//! trust, `session` owns the connections, `error` turns the driver's errors into ours; the other files are the
 //! port's methods.
 
+mod admin;
 mod audit;
 mod claim;
 mod clock;
@@ -67,7 +68,6 @@ mod sql;
 mod store;
 mod tls;
 mod types;
-mod upkeep;
 mod url;
 mod wakeup;
 

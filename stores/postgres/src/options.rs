@@ -44,15 +44,15 @@ impl PostgresOptions {
     /// | `application_name` | default `pillarbox` |
     ///
     /// To another machine `prefer` and `allow` mean `require`: a password is never sent in clear there unless the URL says
-    /// `sslmode=disable`. Where the network is not trusted, use `verify-full`. A Unix socket has no TLS and needs none.
+    /// `sslmode=disable`. On a network that is not trusted, use `verify-full`. A Unix socket has no TLS and needs none.
     ///
     /// # Errors
-    /// When the URL is malformed or a parameter is unknown; it says which, and what to write instead.
+    /// When the URL is malformed or a parameter is unknown; it names the parameter and the remedy.
     pub fn parse(url: &str) -> Result<Self, StoreError> {
         Ok(Self::of(Target::parse(url)?))
     }
 
-    /// Takes the driver's configuration and a connector for TLS, for what no URL can say: keys in hardware, certificates that are
+    /// Takes the driver's configuration and a connector for TLS, for settings that no URL can express: keys in hardware, certificates that are
     /// renewed while the process runs, a verifier of one's own. `NoTls` is one too.
     ///
     /// The store opens connections with it and keeps them to itself: they need settings of their own, which a pool that is

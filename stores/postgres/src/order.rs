@@ -43,7 +43,7 @@ pub(crate) async fn promote_due(store: &Inner, rows: &[RowId]) -> Result<(), Fai
 }
 
 /// The highest `seq` of the table, or the last number that was given if that is lower, and the transactions that may still commit rows below.
-/// Where numbers come in no order, no transactions are named, since they prove nothing.
+/// If numbers come in no order, no transactions are named, since they prove nothing.
 pub(crate) async fn writers(store: &Inner) -> Result<Writers, Failure> {
     let session = store.sessions.session().await?;
     let rows = session.query(&store.sql.writers, &[]).await?;

@@ -16,7 +16,7 @@
 //! - A settle holds the node's row (`FOR KEY SHARE`) while it changes events. A takeover deletes the row, so it waits for
 //!   settles under way, and later ones find no row: the new owner sees everything the old one recorded, and nothing comes
 //!   after.
-//! - A renewal updates the row as long as it is there. Where it meets a takeover, one of them waits and then finds the row gone, or
+//! - A renewal updates the row as long as it is there. If it meets a takeover, one of them waits and then finds the row gone, or
 //!   renewed. A [`LeaseClock`](pillarbox_core::store::LeaseClock) judges which leases have ended.
 
 use std::time::Duration;
@@ -24,12 +24,13 @@ use std::time::Duration;
 use deadpool_postgres::Transaction;
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::ownership::{Acquired, Epochs, LeaseMark, NodeId, NodeMode, Owner, Partitions, Renewal, Takeover};
-use pillarbox_core::store::{Judged, NodeFigures, NodeStatus, refusal};
+use pillarbox_core::store::{NodeFigures, NodeStatus, NodesByLease, refusal};
 use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
+use crate::admin::overview;
 use crate::compatible;
 use crate::error::Failure;
 use crate::fetch::wait;
@@ -38,13 +39,14 @@ use crate::session::{Param, Session};
 use crate::settle::micros;
 use crate::sql::qualified;
 use crate::store::Inner;
-use crate::upkeep::overview;
 
 pub(crate) async fn join(store: &Inner, node: &NodeId, mode: NodeMode, lease: Duration) -> Result<(), Failure> {
     let mut session = store.sessions.session().await?;
     let transaction = locked(store, &mut session).await?;
     let judged = judge(store, &transaction).await?;
-    let ended = judged.admit(mode).map_err(|problem| Failure::Refused(StoreErrorKind::IncompatibleMode, problem))?;
+    let ended = judged
+        .nodes_to_evict_for(mode)
+        .map_err(|problem| Failure::Refused(StoreErrorKind::IncompatibleMode, problem))?;
     if !ended.is_empty() {
         clear(store, &transaction, &ended).await?;
     }
@@ -130,13 +132,13 @@ pub(crate) async fn evict(store: &Inner, seen: &NodeStatus) -> Result<bool, Fail
 }
 
 /// Clears away the nodes whose lease has ended, in a transaction that is alone in doing so.
-pub(crate) async fn clear_ended(store: &Inner, transaction: &Transaction<'_>) -> Result<Judged, Failure> {
+pub(crate) async fn clear_ended(store: &Inner, transaction: &Transaction<'_>) -> Result<NodesByLease, Failure> {
     let judged = judge(store, transaction).await?;
     clear(store, transaction, &judged.ended).await?;
     Ok(judged)
 }
 
-async fn judge(store: &Inner, transaction: &Transaction<'_>) -> Result<Judged, Failure> {
+async fn judge(store: &Inner, transaction: &Transaction<'_>) -> Result<NodesByLease, Failure> {
     let asked = Instant::now();
     let (nodes, now) = overview::statuses(&transaction.query_typed(&store.sql.nodes, &[]).await?)?;
     Ok(now.map(|now| store.lease_clock.judge(nodes, now, asked)).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! The read point: where reading from the lowest pending row begins.
+//! The read point: the number at which reading from the lowest pending row begins.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use pillarbox_core::store::{Proof, Writers};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_postgres::types::{Oid, Type};
+use tokio_postgres::{Error, Row};
 
 use crate::error::Failure;
 use crate::order::writers_of;
@@ -28,7 +29,7 @@ struct Pace {
     patience: Duration,
     /// More numbers than this are far.
     far: i64,
-    /// The time after which what is far is left to the next call, too: far below the limit of a call, whose end would cost a connection and
+    /// The time after which even a far rest is left to the next call: far below the limit of a call, whose end would cost a connection and
     /// have the node read everything again.
     most: Duration,
 }
@@ -49,18 +50,18 @@ struct State {
     next: Option<Proof>,
     /// The check of the point that is under way.
     check: Option<Check>,
-    /// Another number for each state, so that who has seen an earlier one changes nothing.
+    /// Another number for each state, so that a node that has seen an earlier one changes nothing.
     turn: u64,
-    /// The last number that the sequence had given, when somebody looked who may know it.
+    /// The last number that the sequence had given, at the last look by a user that may see it.
     #[serde(default)]
     last: Option<i64>,
-    /// The number of interventions when a check found a row that none of them explains, by a user who may not know the last number. Until there
+    /// The number of interventions when a check found a row that none of them explains, by a user that may not see the last number. Until there
     /// are more the point is not raised.
     #[serde(default)]
     in_doubt: Option<i64>,
 }
 
-/// A check that no row below the point waits for its first attempt: only what nobody should do puts one there.
+/// A check that no row below the point waits for its first attempt: only a mistake puts one there.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Check {
     /// No row waits up to this `seq`.
@@ -76,7 +77,7 @@ struct Raised {
     done: bool,
     /// True if there is more to do.
     goes_on: bool,
-    /// True if what is left is so much that it is not left to the next call.
+    /// True if too much is left to leave it to the next call.
     is_far: bool,
 }
 
@@ -89,7 +90,7 @@ async fn raise_at(store: &Inner, pace: Pace) -> Result<bool, Failure> {
     let began = Instant::now();
     let first = raise_once(store, pace, false).await?;
     let mut last = first;
-    // What was delivered above the point, each reader passes over: in a table that was restored, of many millions of rows, until this is done.
+    // Each reader passes over the rows delivered above the point: in a restored table, over many millions of rows until this is done.
     while last.goes_on && began.elapsed() < if last.is_far { pace.most } else { pace.patience } {
         last = raise_once(store, pace, true).await?;
     }
@@ -97,7 +98,7 @@ async fn raise_at(store: &Inner, pace: Pace) -> Result<bool, Failure> {
 }
 
 /// Raises it in one transaction: so the proof that it rests on, and the look that completes the proof, are of the same server and of
-/// the same history, whatever stands between this process and the server.
+/// the same history, also behind a pooler or a proxy.
 async fn raise_once(store: &Inner, pace: Pace, again: bool) -> Result<Raised, Failure> {
     // One for each: fetches and settles may be waiting for it.
     let mut session = store.sessions.session().await?;
@@ -110,23 +111,14 @@ async fn raise_in(store: &Inner, session: &mut Session, pace: Pace, again: bool)
     let transaction = session.transaction().await?;
     // A point that a crash of the server takes back is a lower one.
     transaction.batch_execute(&format!("{BY_INDEX}; SET LOCAL synchronous_commit = off")).await?;
-    let row = transaction.query_typed_one(&store.sql.read_point, &[]).await?;
-    let (point, before): (Option<i64>, Option<String>) = (row.try_get(0)?, row.try_get(1)?);
-    let (interventions, heard_of_all): (i64, bool) = (row.try_get(2)?, row.try_get(3)?);
-    let (of_these_numbers, was_moved_just_now, is_to_be_checked): (bool, bool, bool) =
-        (row.try_get(4)?, row.try_get(5)?, row.try_get(6)?);
-    let (sequence, numbers): (Option<Oid>, Option<i64>) = (row.try_get(7)?, row.try_get(8)?);
-    if was_moved_just_now && !again {
+    let row = ReadPointRow::decode(&transaction.query_typed_one(&store.sql.read_point, &[]).await?)?;
+    if row.was_moved_just_now && !again {
         return Ok(Raised { done: false, goes_on: false, is_far: false });
     }
-    // What was known of other numbers means nothing.
-    let known = before.as_deref().filter(|_| of_these_numbers);
-    let mut state: State = known.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let mut point = point.filter(|_| of_these_numbers);
-    let kept = Kept { before, interventions, sequence, numbers };
-    if !row.try_get(9)? {
+    let (mut point, mut state) = row.known();
+    if !row.numbers_are_in_order {
         tracing::debug!(table = %store.table, "the numbers of the table come in no order, so it is read from its beginning");
-        let done = point.is_none() || kept.change(store, &transaction, None, state.forgotten(), false).await?;
+        let done = point.is_none() || row.change(store, &transaction, None, state.forgotten(), false).await?;
         transaction.commit().await?;
         return Ok(Raised { done, goes_on: false, is_far: false });
     }
@@ -135,15 +127,15 @@ async fn raise_in(store: &Inner, session: &mut Session, pace: Pace, again: bool)
     if was_set_back {
         (state, point) = (state.forgotten(), None);
     }
-    state.learn(writers, last, interventions);
+    state.learn(writers, last, row.interventions);
 
     let (mut found, mut checked) = (point, false);
     if let Some(point) = point
-        && (!heard_of_all || is_to_be_checked || state.check.is_some())
+        && (!row.heard_of_all || row.is_to_be_checked || state.check.is_some())
     {
-        let proven = check(store, &transaction, pace, &mut state, point, interventions).await?;
-        if proven < point && heard_of_all && last.is_none() {
-            state.in_doubt = Some(interventions);
+        let proven = check(store, &transaction, pace, &mut state, point, row.interventions).await?;
+        if proven < point && row.heard_of_all && last.is_none() {
+            state.in_doubt = Some(row.interventions);
             tracing::warn!(
                 table = %store.table, seq = proven + 1,
                 "an event waited below the read point, which is not raised any more: its row was changed by hand, or numbers are given below \
@@ -173,23 +165,54 @@ async fn raise_in(store: &Inner, session: &mut Session, pace: Pace, again: bool)
         is_far = waits.is_none() && complete.saturating_sub(up_to) > pace.far;
     }
     let mut done = true;
-    if was_set_back || found != point || checked || kept.before != Some(state.text()?) {
-        done = kept.change(store, &transaction, found, state, checked).await?;
+    if was_set_back || found != point || checked || row.before != Some(state.text()?) {
+        done = row.change(store, &transaction, found, state, checked).await?;
     }
     transaction.commit().await?;
     Ok(Raised { done, goes_on: done && goes_on, is_far })
 }
 
-/// The row as it was read.
-struct Kept {
+/// The row of the read point, as `read_point.sql` reads it.
+struct ReadPointRow {
+    point: Option<i64>,
+    /// The text of the [`State`].
     before: Option<String>,
     interventions: i64,
+    /// True if the point accounts for all interventions.
+    heard_of_all: bool,
+    /// True if the point and its state are of the table's present numbers.
+    is_of_these_numbers: bool,
+    was_moved_just_now: bool,
+    is_to_be_checked: bool,
     sequence: Option<Oid>,
     numbers: Option<i64>,
+    numbers_are_in_order: bool,
 }
 
-impl Kept {
-    /// Puts a point and its state in the place of what was read, with the interventions and the time if the point was `checked`. False if
+impl ReadPointRow {
+    fn decode(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            point: row.try_get("read_point")?,
+            before: row.try_get("read_point_state")?,
+            interventions: row.try_get("interventions")?,
+            heard_of_all: row.try_get("heard_of_all")?,
+            is_of_these_numbers: row.try_get("is_of_these_numbers")?,
+            was_moved_just_now: row.try_get("was_moved_just_now")?,
+            is_to_be_checked: row.try_get("is_to_be_checked")?,
+            sequence: row.try_get("sequence")?,
+            numbers: row.try_get("numbers")?,
+            numbers_are_in_order: row.try_get("numbers_are_in_order")?,
+        })
+    }
+
+    /// The point and its state; nothing if they are of other numbers.
+    fn known(&self) -> (Option<i64>, State) {
+        let before = self.before.as_deref().filter(|_| self.is_of_these_numbers);
+        let state = before.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        (self.point.filter(|_| self.is_of_these_numbers), state)
+    }
+
+    /// Puts a point and its state in the place of this row, with the interventions and the time if the point was `checked`. False if
     /// somebody else was first.
     async fn change(
         &self,
@@ -271,7 +294,7 @@ async fn below_the_lowest(store: &Inner, transaction: &Transaction<'_>) -> Resul
 }
 
 /// Looks for the first row above `above`, up to `last`, that waits for its first attempt. Returns the number up to which there is none,
-/// and if a row follows, whether it has waited for long.
+/// and if a row follows, true if it has waited for long.
 async fn waiting(
     store: &Inner,
     transaction: &Transaction<'_>,
@@ -321,7 +344,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_far_is_passed_over_in_one_call_as_long_as_there_is_time() {
+    async fn long_runs_of_delivered_rows_are_passed_over_in_one_call_while_there_is_time() {
         with_table(Setting::WithStatistics, async |store| {
             let (inner, table) = (store.inner(), &store.info().table);
             let done = format!(

@@ -38,7 +38,7 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
     Ok(Reclaimed { freed, next_expiry: judged.next_expiry(found.next_expiry), ..found })
 }
 
-/// The nodes as `membership.sql` finds them, and whether the lease of any has ended.
+/// The nodes as `membership.sql` finds them; the flag is true if the lease of any has ended.
 fn membership(rows: &[Row]) -> Result<(Reclaimed, bool), Failure> {
     let row = rows.first().ok_or_else(no_row)?;
     let (next_expiry, now): (Option<Micros>, Micros) = (row.try_get(2)?, row.try_get(3)?);

@@ -117,7 +117,7 @@ impl<'a> FromSql<'a> for Length {
 pub(crate) struct Micros(pub(crate) i64);
 
 impl Micros {
-    /// The end of a lease as what a renewal leaves in the node's row.
+    /// The end of a lease as the mark that a renewal leaves in the node's row.
     pub(crate) fn mark(self) -> LeaseMark {
         LeaseMark(self.0.saturating_sub(EPOCH_2000))
     }
@@ -227,7 +227,7 @@ mod tests {
         values.iter().map(|value| value.trim().to_owned()).collect()
     }
 
-    /// The name of a column, or of what stands in its place.
+    /// The name of a column, or of the expression in its place.
     fn name(value: &str) -> &str {
         value.trim_matches(['"', '{', '}'])
     }

@@ -1,4 +1,4 @@
-//! Fetching within a [`FetchScope`]: what it adds to `fetch.sql`, and what that binds.
+//! Fetching within a [`FetchScope`]: its additions to `fetch.sql`, and their parameters.
 //!
 //! Every condition is in the text or not: asked at run time whether it applies, it would cost each row of each fetch.
 
@@ -38,8 +38,8 @@ const BEHIND_NO_HEAD: &str = r#"
           ) AS head
           WHERE head."seq" < e."seq")"#;
 
-/// One more row, marked by its missing time: how often operators have intervened, in place of the holder; in place of the
-/// attempts whether there are heads, if it was asked; and in place of its creation the end of the lease of the node $10. All at
+/// One more row, marked by its missing time: in place of the holder the number of interventions; in place of the
+/// attempts 1 if there are heads, if it was asked; and in place of its creation the end of the lease of the node $10. All at
 /// the moment at which the rows were read.
 pub(crate) const AND_INTERVENTIONS: &str = r#"
 UNION ALL
@@ -100,33 +100,33 @@ impl Fetches {
             Heads::RetryAndDead => &self.heads_retry_and_dead,
         };
         match asked(scope) {
-            Asked::Any => &by_keys.any,
-            Asked::Without => &by_keys.without,
-            Asked::Only => &by_keys.only,
+            KeyCondition::Any => &by_keys.any,
+            KeyCondition::Without => &by_keys.without,
+            KeyCondition::Only => &by_keys.only,
         }
     }
 }
 
 /// The condition of a scope on the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Asked {
+enum KeyCondition {
     Any,
     Without,
     Only,
 }
 
-fn asked(scope: &FetchScope) -> Asked {
+fn asked(scope: &FetchScope) -> KeyCondition {
     match (&*scope.only, &*scope.without) {
-        ([_, ..], _) => Asked::Only,
-        ([], []) => Asked::Any,
-        ([], [_, ..]) => Asked::Without,
+        ([_, ..], _) => KeyCondition::Only,
+        ([], []) => KeyCondition::Any,
+        ([], [_, ..]) => KeyCondition::Without,
     }
 }
 
 /// The values that a scope binds, after the seven that every fetch does.
 #[derive(Debug)]
 pub(crate) struct Bounds<'a> {
-    asked: Asked,
+    asked: KeyCondition,
     first: i16,
     last: i16,
     node: Option<&'a str>,
@@ -151,7 +151,7 @@ impl<'a> Bounds<'a> {
 
     pub(crate) fn bind(&'a self, params: &mut Vec<Param<'a>>) {
         params.extend([(&self.first as _, Type::INT2), (&self.last as _, Type::INT2), (&self.node as _, Type::TEXT)]);
-        for (keys, asked) in [(&self.without, Asked::Without), (&self.only, Asked::Only)] {
+        for (keys, asked) in [(&self.without, KeyCondition::Without), (&self.only, KeyCondition::Only)] {
             if self.asked >= asked {
                 params.extend([(&keys.0 as _, Type::TEXT_ARRAY), (&keys.1 as _, Type::TEXT_ARRAY)]);
             }

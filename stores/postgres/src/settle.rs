@@ -96,11 +96,11 @@ pub(crate) async fn begin_attempt(
     Ok(!begun.is_empty())
 }
 
-/// Verdicts by what their rows need to have said of them. Each part ascends by `seq`, so that two calls lock the rows they
+/// Verdicts grouped by the statement that records them. Each part ascends by `seq`, so that two calls lock the rows they
 /// share in the same order.
 #[derive(Debug, Default)]
 struct Batch<'a> {
-    /// Rows that succeeded at once and were never replayed: which ones says everything.
+    /// Rows that succeeded at once and were never replayed: their numbers say everything.
     done: Rows<'a>,
     others: Columns<'a>,
     removed: Removals<'a>,

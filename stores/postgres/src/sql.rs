@@ -121,8 +121,8 @@ const ITS_PARTITION_IS_OWNED: &str =
 /// The condition on the row under [`Fence::Row`].
 const HOLDS_THE_ROW: &str = "\n      AND \"locked_by\" IN ($1::text, $1::text || '!')";
 
-/// The event and the handler of a row in eight bytes: in an array of texts, what stands at a place is found by passing over all
-/// that stands before it. The server makes it on both sides of every comparison, so it may be another on the next version.
+/// The event and the handler of a row in eight bytes: in an array of texts, an element is found by passing over all
+/// that stand before it. The server makes it on both sides of every comparison, so it may be another on the next version.
 const FINGERPRINT: &str =
     r#"hashtextextended(coalesce("handler", '') COLLATE "C", hashtextextended("event_id" COLLATE "C", 0))"#;
 

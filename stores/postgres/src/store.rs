@@ -17,8 +17,8 @@ use pillarbox_core::write::{Command, Dialect, Lookup, NewRow, Question, Statemen
 use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{
-    PostgresOptions, claim, clock, complete, fetch, identity, inbox, insert, order, ownership, read_point, reclaim,
-    rows, schema, settle, share, upkeep,
+    PostgresOptions, admin, claim, clock, complete, fetch, identity, inbox, insert, order, ownership, read_point,
+    reclaim, rows, schema, settle, share,
 };
 
 /// An outbox in PostgreSQL (12 or later). Cheap to clone; all clones share their connections.
@@ -38,7 +38,7 @@ pub(crate) struct Inner {
 }
 
 impl PostgresStore {
-    /// Connects with the default options. See [`PostgresOptions::parse`] for what the URL can say.
+    /// Connects with the default options. See [`PostgresOptions::parse`] for the parts of the URL.
     ///
     /// # Errors
     /// When the URL is malformed, or the database cannot be reached or refuses. The error says where the database is and
@@ -188,7 +188,7 @@ impl Store for PostgresStore {
     }
 
     async fn interventions(&self) -> Result<Interventions, StoreError> {
-        self.inner.sessions.call(operation::INTERVENTIONS, upkeep::interventions(&self.inner)).await
+        self.inner.sessions.call(operation::INTERVENTIONS, admin::interventions(&self.inner)).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

@@ -21,7 +21,7 @@ pub(crate) struct Tls {
     pub(crate) roots: Roots,
     /// TLS from the first byte on (`sslnegotiation=direct`), which has to name the protocol.
     pub(crate) direct: bool,
-    /// Shown to a server that asks who is there.
+    /// The client certificate, shown to a server that asks for one.
     pub(crate) identity: Option<Identity>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Identity {
 /// The parts of a certificate that are verified: the rows of libpq's table of `sslmode`s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verify {
-    /// `prefer`, and `require` without a root certificate, keep out who only listens.
+    /// `prefer`, and `require` without a root certificate, protect against eavesdroppers only.
     Nothing,
     /// `verify-ca`: the certificate was issued by somebody trusted.
     Chain,

@@ -16,7 +16,7 @@ pub(crate) struct Target {
     pub(crate) config: Config,
     pub(crate) tls: Tls,
     pub(crate) pooler: bool,
-    /// One's own connector, in the place of what `tls` says.
+    /// One's own connector, in the place of `tls`.
     pub(crate) connector: Option<Connector>,
 }
 
@@ -109,7 +109,7 @@ impl Target {
         if config.get_ssl_mode() == SslMode::Prefer && leads_elsewhere(&config) {
             config.ssl_mode(SslMode::Require);
         }
-        // What was left as the driver has it would notice after two hours that the peer is gone.
+        // The driver's defaults would notice after two hours that the peer is gone.
         let driver = Config::new();
         if config.get_keepalives_idle() == driver.get_keepalives_idle() {
             config.keepalives_idle(KEEPALIVES_IDLE);
@@ -174,7 +174,7 @@ fn split(url: &str) -> Result<(&str, &str), StoreError> {
 
 /// Lets the driver read everything that it knows.
 fn driver_config(base: &str, kept: &[(&str, &str)]) -> Result<Config, StoreError> {
-    // The driver takes what precedes the first `@` for credentials, wherever that is. What follows would be shown as a host.
+    // The driver takes what precedes the first `@` for credentials, wherever that is. The rest would be shown as a host.
     if base.matches('@').count() > 1 {
         return Err(refuse("has more than one `@`", "write it as %40 in a user, a password or a database's name"));
     }
@@ -189,7 +189,7 @@ fn driver_config(base: &str, kept: &[(&str, &str)]) -> Result<Config, StoreError
     Ok(config)
 }
 
-/// Fills in what the URL leaves open.
+/// Fills in the parts that the URL leaves open.
 fn complete(config: &mut Config, kept: &[(&str, &str)]) {
     let given = |name: &str| kept.iter().any(|(kept, _)| *kept == name);
     if !given("application_name") {
@@ -231,7 +231,7 @@ fn tls(sslmode: &str, sslrootcert: Option<String>, config: &mut Config) -> Resul
     config.ssl_mode(match sslmode {
         _ if sockets_only => SslMode::Disable,
         "disable" => SslMode::Disable,
-        // What falls back to plaintext protects nothing where somebody may stand in between.
+        // A mode that falls back to plaintext protects nothing against an attacker in between.
         "allow" | "prefer" if !leads_elsewhere(config) => SslMode::Prefer,
         _ => SslMode::Require,
     });
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_url_leaves_open_is_filled_in() {
+    fn settings_that_the_url_leaves_open_are_filled_in() {
         let plain = target("postgres://u@h/d").config;
         assert_eq!(plain.get_application_name(), Some("pillarbox"));
         assert_eq!(plain.get_tcp_user_timeout(), Some(&Duration::from_secs(30)));

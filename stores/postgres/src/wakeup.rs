@@ -42,8 +42,8 @@ impl WakeUps for PostgresStore {
     }
 }
 
-/// The silence after which the server is asked whether it is there, and the time that it has to answer. Keepalives of TCP may be answered by a
-/// proxy, or be set to hours by whoever has made the configuration.
+/// The silence after which the server is probed, and the time that it has to answer. Keepalives of TCP may be answered by a
+/// proxy, or be set to hours by a configuration.
 const PROBE: Probe = Probe { after: Duration::from_secs(60), patience: Duration::from_secs(15) };
 
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
--- No index finds the pending rows of a key. So they are all read once, and those are kept that have a head before them;
+-- No index finds the pending rows of a key. So they are all read once, and the ones with a head before them are kept;
 -- in these few every head then finds its own.
 WITH waiting (key, handler, seq) AS MATERIALIZED (
     SELECT coalesce(ordering_key, aggregate_id), handler, seq

@@ -1,4 +1,4 @@
--- Pending and dead rows come from their partial indexes; what else there is has been delivered.
+-- Pending and dead rows come from their partial indexes; all other rows have been delivered.
 WITH pending (status) AS (
     SELECT status FROM {event} INDEXED BY {event_ready} WHERE {ready}
     UNION ALL

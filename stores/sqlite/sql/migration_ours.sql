@@ -1,2 +1,2 @@
--- Whether the table of versions is there and has its columns.
+-- True if the table of versions is there and has its columns.
 SELECT count(*) = 2 FROM pragma_table_info(?1) WHERE name IN ('version', 'applied_at')

@@ -1,2 +1,2 @@
--- What belongs to no registered node is owned by none.
+-- A partition of a node that is not registered has no owner.
 SELECT p.partition, p.node_id FROM {partition} AS p JOIN {node} AS n ON n.node_id = p.node_id ORDER BY p.partition

@@ -1,4 +1,4 @@
--- Partitions that nobody owns, and of the pending rows how many there are and how many are in the fullest partition.
+-- The number of partitions without an owner, of pending rows, and of pending rows in the fullest partition.
 WITH pending (partition) AS (
     SELECT partition FROM {event} INDEXED BY {event_ready} WHERE {ready}
     UNION ALL

@@ -1,5 +1,5 @@
--- Each kind of pending rows by its index. Those that wait for a time are in the order of time, so all of them are looked at, and as many
--- are sorted as a page has. What is materialized holds numbers alone: SQLite would keep every column that is named there, payloads too.
+-- Each kind of pending rows by its index. Rows that wait for a time are in the order of time, so all of them are looked at, and as many
+-- are sorted as a page has. The materialized parts hold numbers alone: SQLite would keep every column that is named there, payloads too.
 WITH ready (seq) AS MATERIALIZED (
     SELECT seq FROM {event} INDEXED BY {event_ready}
     WHERE {ready} AND seq > ?7 AND {pending_matching}

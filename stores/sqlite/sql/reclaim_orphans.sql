@@ -1,4 +1,4 @@
--- Whether any row says that a node holds it that is not registered.
+-- True if any row names a holder that is not registered.
 SELECT EXISTS (
     SELECT 1 FROM {event} INDEXED BY {event_ready}
     WHERE {ready} AND {orphan}

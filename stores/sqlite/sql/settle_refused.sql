@@ -1,4 +1,4 @@
--- Which of these rows, `[seq, event_id]` each, are not pending with so many attempts and replays, and for that handler, or another node's. The
+-- The rows among these, `[seq, event_id]` each, that are not pending with so many attempts and replays, and for that handler, or another node's. The
 -- transaction holds the write lock, so it stays that way.
 SELECT wanted.value ->> 0 FROM json_each(?2) AS wanted
 WHERE NOT EXISTS (

@@ -18,7 +18,7 @@ pub(crate) async fn probe(session: &mut Session<'_>, node: &NodeId, wanted: &Fet
 
 /// Takes rows inside the open transaction, which holds the write lock, so that nobody takes them in between.
 ///
-/// They are read before they are changed, because the caller wants to know who held them.
+/// They are read before they are changed, because the caller wants to know their holders.
 pub(crate) async fn claim(session: &mut Session<'_>, node: &NodeId, wanted: &Fetch) -> sqlx::Result<Fetched> {
     if !is_registered(session, node).await? {
         return Ok(Fetched::default());

@@ -16,7 +16,7 @@ const REGISTERED: &str = "EXISTS (SELECT 1 FROM {node} WHERE node_id = ?1)";
 /// Fails unless the transaction is still the one that was marked: outside of a transaction the change would stand by itself.
 const UNMARK: &str = "RELEASE SAVEPOINT pillarbox_handler";
 
-/// The statement that a handler's transaction begins with. A savepoint ends with its transaction, whoever ends that.
+/// The statement that a handler's transaction begins with. A savepoint ends with its transaction, however that ends.
 pub(crate) fn mark() -> Statement<'static> {
     plain("SAVEPOINT pillarbox_handler")
 }

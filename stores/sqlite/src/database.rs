@@ -30,7 +30,7 @@ pub(crate) fn writer(file: &Path, options: &SqliteOptions, log_files: Arc<LogFil
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(options.synchronous)
         .pragma("journal_size_limit", LOG_BYTES)
-        // What a savepoint may have to restore is kept in memory: a container often has no writable folder for temporary files.
+        // The pages that a savepoint may have to restore are kept in memory: a container often has no writable folder for temporary files.
         .pragma("temp_store", "MEMORY")
         .busy_timeout(LOCK_WAIT);
     SqlitePoolOptions::new()

@@ -71,15 +71,15 @@ pub(crate) fn writable(_: &Path) -> io::Result<()> {
 /// The links in a row that are followed to a file, as many as Linux follows.
 const MOST_LINKS: usize = 40;
 
-/// Creates a missing file for its owner alone, since the rows hold what not everybody on the machine may read. SQLite gives the
-/// write-ahead log and the shared memory beside it the same permissions. Where this fails, SQLite says why.
+/// Creates a missing file for its owner alone, since the rows may hold secrets from other users of the machine. SQLite gives the
+/// write-ahead log and the shared memory beside it the same permissions. If this fails, SQLite reports the reason.
 pub(crate) fn create(file: &Path) {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = file.to_owned();
-    // What opens no file that exists follows no link either, so links are followed here.
+    // An open that takes no existing file follows no link either, so links are followed here.
     for _ in 0..MOST_LINKS {
         match (options.open(&file), file.read_link()) {
             (Err(error), Ok(target)) if error.kind() == io::ErrorKind::AlreadyExists => {

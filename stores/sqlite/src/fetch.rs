@@ -14,14 +14,14 @@ use crate::{json, row};
 /// Reads rows that are due; with a node only those that it may take, without one those of the scope.
 ///
 /// Each statement sees a state of its own. Due rows are read first, since a row can come to have a due time between the two
-/// reads; one that loses it in between is dropped from them. How often operators have intervened, whether there are heads and when
-/// the reader's lease ends is read last: what changed after the rows were read is noticed as well, which only costs.
+/// reads; one that loses it in between is dropped from them. The number of interventions, the presence of heads and the end of
+/// the reader's lease are read last: a change after the rows were read is noticed as well, which only costs.
 pub(crate) async fn fetch(session: &mut Session<'_>, node: Option<&NodeId>, fetch: &Fetch) -> sqlx::Result<Fetched> {
     let wanted = Wanted::new(session.sql, node, fetch);
     let times = wanted.select(wanted.times, 0, 0).fetch_one(&mut *session.connection).await?;
     let (now, earliest, next): (i64, Option<i64>, Option<i64>) =
         (times.try_get(0)?, times.try_get(1)?, times.try_get(2)?);
-    let (mut due, due_cut) = match earliest {
+    let (mut due, due_truncated) = match earliest {
         Some(time) if time <= now => {
             let select = wanted.select(wanted.due, now, fetch.limit);
             read(session.connection, select, fetch.max_bytes, true).await?
@@ -32,23 +32,23 @@ pub(crate) async fn fetch(session: &mut Session<'_>, node: Option<&NodeId>, fetc
     // Zero means from the lowest row, which a program may have given a number below that.
     let above = if fetch.above == 0 { i64::MIN } else { fetch.above };
     let select = wanted.select(wanted.ready, above, places);
-    let (mut rows, ready_cut) = read(session.connection, select, fetch.max_bytes, false).await?;
+    let (mut rows, ready_truncated) = read(session.connection, select, fetch.max_bytes, false).await?;
     due.retain(|row| rows.binary_search_by_key(&row.seq(), FetchedRow::seq).is_err());
     due.truncate(fetch.limit - rows.len());
     rows.append(&mut due);
-    let cut = due_cut || ready_cut;
-    let next_due = next.filter(|_| rows.len() < fetch.limit && !cut).map(|next| micros(next - now));
-    let fetched = Fetched { rows, cut, next_due, ..Fetched::default() };
+    let truncated = due_truncated || ready_truncated;
+    let next_due = next.filter(|_| rows.len() < fetch.limit && !truncated).map(|next| micros(next - now));
+    let fetched = Fetched { rows, truncated, next_due, ..Fetched::default() };
     let Some(scope) = &fetch.scope else { return Ok(fetched) };
     let select = query_as(session.sql.interventions.clone()).bind(scope.heads != Heads::None);
-    let (interventions, heads, lease): (i64, bool, Option<i64>) =
+    let (interventions, has_heads, lease): (i64, bool, Option<i64>) =
         select.bind(scope.node.as_ref().map(NodeId::as_str)).fetch_one(&mut *session.connection).await?;
-    Ok(Fetched { interventions, heads, lease: lease.map(LeaseMark), ..fetched })
+    Ok(Fetched { interventions, has_heads, lease: lease.map(LeaseMark), ..fetched })
 }
 
 type Select<'q> = Query<'q, Sqlite, SqliteArguments>;
 
-/// The statements of a fetch, and what they are bound to.
+/// The statements of a fetch, and their parameters.
 struct Wanted<'f> {
     times: &'f SqlStr,
     ready: &'f SqlStr,

@@ -1,4 +1,4 @@
-//! Rows by their places in the table: which event stands there, and what a user's transaction may ask of them.
+//! Rows by their places in the table: the event that stands there, and the questions of a user's transaction.
 
 use pillarbox_core::event::EventId;
 use pillarbox_core::store::{Lookup, Question, RowId, Statement};
@@ -20,7 +20,7 @@ pub(crate) async fn identify(session: &mut Session<'_>, seqs: &[i64]) -> sqlx::R
     Ok(rows.into_iter().map(row).collect())
 }
 
-/// The same query for the commit of a user, who binds nothing.
+/// The same query for the commit of a user, with nothing to bind.
 pub(crate) fn identify_sql(sql: &Sql, seqs: &[i64]) -> String {
     sql.identify.as_str().replace("?1", &format!("'{}'", json::array(seqs.iter().copied())))
 }

@@ -4,7 +4,7 @@ use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::Epochs;
 use pillarbox_core::store::{OrderKey, RowId};
 
-/// A JSON array of integers: what `json_each` takes where other databases have an array to bind.
+/// A JSON array of integers, for `json_each`, in the place of an array to bind.
 pub(crate) fn array(numbers: impl IntoIterator<Item = i64>) -> String {
     list(numbers, |text, number| write!(text, "{number}"))
 }

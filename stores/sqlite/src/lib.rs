@@ -19,6 +19,7 @@
 //!
 //! A pool of the service's own on the same file works too; it then competes with the store for the lock.
 
+mod admin;
 mod audit;
 mod claim;
 mod clock;
@@ -47,7 +48,6 @@ mod share;
 mod sql;
 mod statistics;
 mod store;
-mod upkeep;
 
 pub use options::SqliteOptions;
 pub use store::SqliteStore;

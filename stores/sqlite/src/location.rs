@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_file_is_refused() {
+    fn locations_that_name_no_file_are_refused() {
         let memory = [":memory:", "sqlite::memory:", "sqlite://:memory:", "sqlite://x?mode=memory", "file::memory:"];
         for location in memory {
             let error = file(location).expect_err(location);

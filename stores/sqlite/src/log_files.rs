@@ -1,4 +1,4 @@
-//! The write-ahead log and its index, the files beside a database file that somebody who tidies up may take for leftovers.
+//! The write-ahead log and its index, the files beside a database file that a clean-up may take for leftovers.
 //!
 //! Without them SQLite goes on in the removed ones: other programs begin new ones and see nothing of what is written here, and the
 //! connection that is closed last writes its old log over what they have written.

@@ -60,7 +60,7 @@ pub(crate) fn create_index(table: &TableName, name: &str) -> Option<String> {
 
 /// True if nothing is missing, and nothing is to be mended: then nothing is written, and nobody is waited for.
 pub(crate) async fn is_up_to_date(session: &mut Session<'_>) -> sqlx::Result<bool> {
-    // Where there are no tables yet, there is none of versions either.
+    // If there are no tables yet, there is none of versions either.
     let Ok(version) = version(session).await else { return Ok(false) };
     let is_current = MIGRATIONS.missing(session.table, version).is_ok_and(|missing| missing.is_empty());
     Ok(is_current && check(session).await?.is_ok() && !statistics::are_small(session).await?)

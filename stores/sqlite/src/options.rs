@@ -50,8 +50,8 @@ impl SqliteOptions {
         }
     }
 
-    /// Takes sqlx's own options, for what a path cannot say, such as the key of an encrypted database or another VFS. The store opens
-    /// its connections with them and sets what it needs besides: the journal, how long to wait, whether the file is created, and
+    /// Takes sqlx's own options, for settings that a path cannot express, such as the key of an encrypted database or another VFS. The store opens
+    /// its connections with them and sets what it needs besides: the journal, the time to wait, the creation of the file, and
     /// `synchronous`, which [`synchronous_normal`](Self::synchronous_normal) changes.
     ///
     /// ```no_run

@@ -1,4 +1,4 @@
-//! The place of a row in the order: its partition, its turn, and whether rows before it may still come.
+//! The place of a row in the order: its partition, its turn, and the rows that may still come before it.
 
 use pillarbox_core::store::{RowId, Writers};
 use sqlx::{query, query_scalar};

@@ -2,15 +2,15 @@ use std::time::Duration;
 
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::ownership::{Acquired, LeaseMark, NodeId, NodeMode, Owner, Renewal, Takeover};
-use pillarbox_core::store::{Judged, NodeFigures, NodeStatus};
+use pillarbox_core::store::{NodeFigures, NodeStatus, NodesByLease};
 use sqlx::{query, query_as, query_scalar};
 use tokio::time::Instant;
 
+use crate::admin::overview;
 use crate::error::Failure;
 use crate::fetch::micros;
 use crate::statistics;
 use crate::store::Session;
-use crate::upkeep::overview;
 
 /// Registers a node. Fails if the mode of a living node cannot run beside `mode`, and clears such nodes away whose lease has
 /// ended.
@@ -21,7 +21,9 @@ pub(crate) async fn join(
     lease: Duration,
 ) -> Result<(), Failure> {
     let judged = judge(session).await?;
-    let ended = judged.admit(mode).map_err(|problem| Failure::Refused(StoreErrorKind::IncompatibleMode, problem))?;
+    let ended = judged
+        .nodes_to_evict_for(mode)
+        .map_err(|problem| Failure::Refused(StoreErrorKind::IncompatibleMode, problem))?;
     if !ended.is_empty() {
         clear(session, &ended).await?;
     }
@@ -77,13 +79,13 @@ pub(crate) async fn acquire(session: &mut Session<'_>, node: &NodeId) -> sqlx::R
 }
 
 /// Removes the nodes whose lease has ended, and frees their partitions.
-pub(crate) async fn clear_ended(session: &mut Session<'_>) -> sqlx::Result<Judged> {
+pub(crate) async fn clear_ended(session: &mut Session<'_>) -> sqlx::Result<NodesByLease> {
     let judged = judge(session).await?;
     clear(session, &judged.ended).await?;
     Ok(judged)
 }
 
-async fn judge(session: &mut Session<'_>) -> sqlx::Result<Judged> {
+async fn judge(session: &mut Session<'_>) -> sqlx::Result<NodesByLease> {
     let asked = Instant::now();
     let (nodes, now) = overview::statuses(session).await?;
     Ok(now.map(|now| session.lease_clock.judge(nodes, now, asked)).unwrap_or_default())
@@ -120,7 +122,7 @@ pub(crate) async fn is_owner(session: &mut Session<'_>, node: &NodeId) -> sqlx::
     query_scalar(session.sql.owner_is.clone()).bind(node.as_str()).fetch_one(&mut *session.connection).await
 }
 
-/// The owner of the partitions, as one statement sees it. Where one node owns all of them, partition 0 stands for the others.
+/// The owner of the partitions, as one statement sees it. If one node owns all of them, partition 0 stands for the others.
 async fn takeover(session: &mut Session<'_>, node: &NodeId) -> sqlx::Result<Takeover> {
     type Row = (Option<String>, i64, Option<i64>, bool, bool, bool);
     let probe = query_as(session.sql.probe.clone()).bind(node.as_str());

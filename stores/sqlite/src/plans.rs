@@ -43,7 +43,7 @@ const DEAD_BELOW: &str = "SEARCH outbox_event USING INDEX outbox_event_dead (seq
 const DEAD_SPAN: &str = "SEARCH outbox_event USING INDEX outbox_event_dead (seq>? AND seq<?)";
 const SPAN: &str = "SEARCH outbox_event USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
-/// Statements on events or messages, and how each finds them.
+/// Statements on events or messages, and the indexes by which each finds them.
 const OF_EVENTS: [(&str, &[&str]); 38] = [
     ("assign_partitions", &[KEY]),
     ("backlog", &[READY, DUE, TIMED, DEAD_ONLY, READY]),
@@ -93,7 +93,7 @@ const OF_OTHERS: &str = "action_end action_record actions actions_purge evict fr
 /// Statements without a plan: they insert values, read no table, or are of a table that only `ANALYZE` makes.
 const WITHOUT_A_PLAN: &str = "join now pause statistics_forget statistics_small";
 
-/// Every statement, and how it finds events.
+/// Every statement, and the indexes by which it finds events.
 fn expected() -> Vec<(String, Vec<&'static str>)> {
     let sql = Sql::new(&TableName::default());
     let is_in = |names: &str, name: &str| names.split_whitespace().any(|other| other == name);
@@ -207,7 +207,7 @@ async fn check_plans(events: u32, heads: u32, statistics: Statistics) {
     std::fs::remove_file(file).expect("the file is there");
 }
 
-/// A page of events has their payloads and headers nowhere in memory, whatever their size.
+/// A page of events has their payloads and headers nowhere in memory, at any size.
 #[tokio::test]
 async fn lists_read_no_content_of_events() {
     let file = std::env::temp_dir().join(format!("pillarbox_sx_plan_{}.db", Stamp::system().next_id()));

@@ -26,7 +26,7 @@ pub(crate) async fn reclaim(session: &mut Session<'_>, node: &NodeId, thorough: 
     Ok(Reclaimed { freed, next_expiry: judged.next_expiry(found.next_expiry), ..found })
 }
 
-/// The nodes, as one statement sees them, and whether the lease of any has ended.
+/// The nodes, as one statement sees them; the flag is true if the lease of any has ended.
 async fn membership(session: &mut Session<'_>, node: &NodeId) -> sqlx::Result<(Reclaimed, bool)> {
     let probe = query_as(session.sql.membership.clone()).bind(node.as_str());
     let (registered, any_expired, next_expiry): (bool, bool, Option<i64>) =

@@ -51,7 +51,7 @@ pub(crate) fn decode(row: &SqliteRow, timed: bool) -> Result<FetchedRow, sqlx::E
     Ok(raw.into_fetched())
 }
 
-/// The bytes of a row's payload and headers, whether they make an event or not.
+/// The bytes of a row's payload and headers, also if they make no event.
 pub(crate) fn content_bytes(row: &SqliteRow) -> Result<usize, sqlx::Error> {
     let mut sum = 0;
     for column in [PAYLOAD, PAYLOAD_BYTES, HEADERS] {

@@ -10,7 +10,7 @@ use crate::ownership::{is_owner, is_registered, span};
 use crate::sql::Settle;
 use crate::store::Session;
 
-/// Checks the fence and returns whom a row must name as its holder, or its partition as the owner, if that is what counts.
+/// Checks the fence and returns the node that the row's holder or its partition's owner must equal, if the fence checks either.
 /// `None` if the node has no right to any row.
 ///
 /// The open transaction holds the write lock, so that ownership cannot change between the fence and the updates.
@@ -113,7 +113,7 @@ async fn name(session: &mut Session<'_>, seq: i64) -> sqlx::Result<Option<(Strin
     }
     let readable = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().take(36).collect::<String>();
     let handler = handler.map(|handler| String::from_utf8_lossy(&handler).into_owned());
-    // Where another event has the readable form of it already, the row is named after its number.
+    // If another event has the readable form of it already, the row is named after its number.
     for event in [readable(&event), format!("unreadable-{seq}")] {
         let rename = query(session.sql.rename.clone()).bind(seq).bind(&event).bind(handler.as_deref());
         match rename.execute(&mut *session.connection).await {
@@ -125,7 +125,7 @@ async fn name(session: &mut Session<'_>, seq: i64) -> sqlx::Result<Option<(Strin
     Ok(None)
 }
 
-/// What is kept of delivered rows.
+/// The part of delivered rows that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kept {
     Nothing,
@@ -134,7 +134,7 @@ enum Kept {
     Positions,
 }
 
-/// What delivered rows have in common that are changed at once: their state before, what is kept of them, and their handler.
+/// The common properties of delivered rows that are changed at once: their state before, the part that is kept, and their handler.
 type Batch<'v> = (Expected, Kept, Option<&'v str>);
 
 /// Makes rows DONE, or deletes them, and returns those of which that cannot be.

@@ -28,7 +28,7 @@ pub(crate) const OWNED: &str = "EXISTS (SELECT 1 FROM {partition} AS owned \
 /// True if a row is of the partitions from `?5` to `?6`, or of none yet. One that does not exist is as good as none.
 const WITHIN: &str = "(partition BETWEEN ?5 AND ?6 OR partition IS NULL OR partition NOT BETWEEN 0 AND 255)";
 
-/// The heads before a row: the earlier ones of its key and handler. `IN (2, 3)` is what the index holds.
+/// The heads before a row: the earlier ones of its key and handler. The index holds `IN (2, 3)`.
 const HEADS: &str = "SELECT 1 FROM {event} AS head INDEXED BY {event_heads} \
                      WHERE head.status IN (2, 3) AND coalesce(head.ordering_key, head.aggregate_id) = {key} \
                      AND head.handler IS {event}.handler AND head.seq < {event}.seq";
@@ -48,7 +48,7 @@ const KEY: &str = "coalesce({event}.ordering_key, {event}.aggregate_id)";
 const ORPHAN: &str = "locked_by NOT IN ('?', '!') AND rtrim(locked_by, '!') NOT IN (SELECT node_id FROM {node})";
 
 /// The pending rows in the index of those without a due time. Writers that stamp both times mean no delay by a due time that is
-/// not after the creation, whatever their clock says. Only a NEW row's due time is its writer's.
+/// not after the creation, by any clock. Only a NEW row's due time is its writer's.
 const READY: &str = "status IN (0, 2) AND (available_at IS NULL OR status = 0 AND available_at <= created_at)";
 
 /// All other pending rows, which are in the index of due times.
@@ -177,11 +177,11 @@ impl Settle {
 #[derive(Debug)]
 pub(crate) struct Scoped {
     pub(crate) times: SqlStr,
-    /// By what makes a row wait: those for rows whatever their key, and for rows by their keys.
+    /// By the rows that make a row wait: the statements for rows of any key, and for rows by their keys.
     pub(crate) reads: [[Reads; 2]; 3],
 }
 
-/// Statements that read the rows without a due time, and those with one.
+/// Statements that read the rows without a due time, and the ones with one.
 #[derive(Debug)]
 pub(crate) struct Reads {
     pub(crate) ready: SqlStr,
@@ -236,7 +236,7 @@ pub(crate) struct Pages {
     pub(crate) page: SqlStr,
 }
 
-/// The pending rows, each kind by its index. Those that wait for a time are in the order of time, so all of them are looked at.
+/// The pending rows, each kind by its index. Rows that wait for a time are in the order of time, so all of them are looked at.
 const PENDING_ROWS: &str = "(SELECT * FROM {event} INDEXED BY {event_ready} WHERE {ready} \
                             UNION ALL SELECT * FROM {event} INDEXED BY {event_due} WHERE {timed})";
 
@@ -279,7 +279,7 @@ fn statement(table: &TableName, text: &str) -> SqlStr {
 pub(crate) fn render(table: &TableName, text: &str) -> String {
     let event = table.event();
     let mut sql = text.to_owned();
-    // Those that are made of others come first.
+    // Parts that are made of others come first.
     let (cancelled, most_counted) = (format!("'{CANCELLED}'"), Blocked::COUNTED_UP_TO.to_string());
     let fragments = [
         ("cancelled", cancelled.as_str()),

@@ -6,14 +6,14 @@ use crate::store::Session;
 ///
 /// SQLite believes them until they are made again, and reads a table of which it expects a few dozen rows from end to end
 /// rather than look rows up by their key. Years of delivered events later, every batch of verdicts would read them all.
-/// Without statistics it expects a large table, which is what the statements are written for.
+/// Without statistics it expects a large table, for which the statements are written.
 pub(crate) async fn forget_small(session: &mut Session<'_>) -> sqlx::Result<()> {
     if !are_small(session).await? {
         return Ok(());
     }
     let forget = query(session.sql.statistics_forget.clone()).bind(session.table.event());
     if forget.execute(&mut *session.connection).await?.rows_affected() > 0 {
-        // What was read of them when the connection was opened is forgotten by reading them again.
+        // Reading them again replaces the statistics read when the connection was opened.
         raw_sql("ANALYZE sqlite_schema").execute(&mut *session.connection).await?;
     }
     Ok(())

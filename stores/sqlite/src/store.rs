@@ -26,7 +26,7 @@ use crate::insert::Inserts;
 use crate::log_files::{Fate, LogFiles};
 use crate::sql::Sql;
 use crate::{
-    SqliteOptions, claim, clock, database, fetch, identity, migrate, order, ownership, reclaim, settle, share, upkeep,
+    SqliteOptions, admin, claim, clock, database, fetch, identity, migrate, order, ownership, reclaim, settle, share,
 };
 
 /// An outbox table in a SQLite database. Cheap to clone; all clones share the connections.
@@ -204,7 +204,7 @@ impl SqliteStore {
             Fate::Kept => return None,
             // Nobody else has written since, so all that is in the removed log belongs into the file.
             Fate::Removed(_) => "PRAGMA wal_checkpoint(TRUNCATE)",
-            // What is in the old log must not be written over what others have written since, neither by a checkpoint nor by the last
+            // The old log must not be written over the changes of others since then, neither by a checkpoint nor by the last
             // connection to close.
             Fate::Replaced(_) => {
                 self.stay_open();
@@ -286,7 +286,7 @@ impl Inner {
     }
 }
 
-/// A connection for one call, and what its statements need of the store.
+/// A connection for one call, and the parts of the store that its statements need.
 pub(crate) struct Session<'s> {
     pub(crate) connection: &'s mut SqliteConnection,
     pub(crate) sql: &'s Sql,
@@ -442,7 +442,7 @@ impl Store for SqliteStore {
     }
 
     async fn interventions(&self) -> Result<Interventions, StoreError> {
-        self.read(operation::INTERVENTIONS, upkeep::interventions).await
+        self.read(operation::INTERVENTIONS, admin::interventions).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

@@ -63,7 +63,7 @@ async fn only_a_transaction_of_sqlx_is_one() {
 }
 
 #[tokio::test]
-async fn what_is_dropped_at_any_await_leaves_no_transaction() {
+async fn calls_dropped_at_any_await_leave_no_transaction() {
     let pool = pool().await;
     let mut dropped = (0, 0);
     // On a busy machine the answer is mostly there before anybody waits for it, so the first wait is tried again and again.
@@ -122,7 +122,7 @@ async fn kept() -> MySqlPool {
 
 /// Rows written before the ROLLBACK AND CHAIN are gone; the chained transaction commits.
 #[tokio::test]
-async fn what_was_rolled_back_and_chained_was_not_committed() {
+async fn rows_before_a_rollback_and_chain_are_not_committed() {
     let pool = kept().await;
     let mut tx = Begin::begin(&pool).await.expect("begins");
     tx.execute(keep(1)).await.expect("inserts");

@@ -189,7 +189,7 @@ async fn kept() -> PgPool {
 
 /// Rows written before the ROLLBACK AND CHAIN are gone; the chained transaction commits.
 #[tokio::test]
-async fn what_was_rolled_back_and_chained_was_not_committed() {
+async fn rows_before_a_rollback_and_chain_are_not_committed() {
     let pool = kept().await;
     let mut tx = Begin::begin(&pool).await.expect("begins");
     tx.execute(keep(1)).await.expect("inserts");

@@ -103,7 +103,7 @@ mod sqlite {
 mod own {
     use diesel::result::Error::{AlreadyInTransaction, RollbackTransaction};
     use pillarbox_core::event::Envelope;
-    use pillarbox_core::store::Upkeep as _;
+    use pillarbox_core::store::Admin as _;
     use pillarbox_core::write::WriteError;
     use pillarbox_engine::run::Outbox;
     use pillarbox_testkit::Recorder;

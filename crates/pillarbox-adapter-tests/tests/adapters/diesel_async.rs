@@ -133,7 +133,7 @@ mod own {
         let mut tx = outbox.begin(&mut conn).await?;
         outbox.write(&mut tx, event()?).await?;
         tx.commit().await?;
-        assert_eq!(pillarbox_core::store::Upkeep::counts(&driver.store()).await?.new, 1);
+        assert_eq!(pillarbox_core::store::Admin::counts(&driver.store()).await?.new, 1);
         outbox.shutdown().await;
         driver.destroy().await
     }
@@ -154,7 +154,7 @@ mod own {
                     Ok::<_, BoxError>(outbox.write(conn, event()?).await?)
                 });
                 own.await?;
-                assert_eq!(pillarbox_core::store::Upkeep::counts(&driver.store()).await?.new, 2);
+                assert_eq!(pillarbox_core::store::Admin::counts(&driver.store()).await?.new, 2);
 
                 let mut guard = outbox.begin(&mut *conn).await?;
                 outbox.write(&mut guard, event()?).await?;
@@ -163,7 +163,7 @@ mod own {
                 drop(refused);
                 outbox.write(&mut guard, event()?).await?;
                 guard.commit().await?;
-                assert_eq!(pillarbox_core::store::Upkeep::counts(&driver.store()).await?.new, 4);
+                assert_eq!(pillarbox_core::store::Admin::counts(&driver.store()).await?.new, 4);
                 drop(conn);
                 outbox.shutdown().await;
                 driver.destroy().await

@@ -58,7 +58,7 @@ mod own {
     use mysql_async::DriverError::NestedTransaction;
     use mysql_async::Error;
     use pillarbox_core::event::Envelope;
-    use pillarbox_core::store::Upkeep as _;
+    use pillarbox_core::store::Admin as _;
     use pillarbox_engine::run::Outbox;
 
     use super::*;

@@ -190,7 +190,7 @@ mod own {
 
     /// It is kept beside the guard, so that the guard does not see its rollback.
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_a_nested_transaction_rolls_back_is_not_delivered() -> Outcome {
+    async fn events_that_a_nested_transaction_rolls_back_are_not_delivered() -> Outcome {
         let driver = PostgresPool::create().await?;
         let recorder = Recorder::new();
         let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store as _};
 use pillarbox_core::write::WriteError;
 use pillarbox_engine::run::Outbox;
 use pillarbox_mysql::MysqlStore;

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_below_half_of_the_plain_drain_is_marked() {
+    fn rates_below_half_of_the_plain_drain_are_marked() {
         let benches = vec![run(PLAIN, json!({"events_per_s": 1000}))];
         let cliffs = vec![
             run("payload of 2 KB", json!({"events_per_s": 500, "payload_bytes": 2000})),

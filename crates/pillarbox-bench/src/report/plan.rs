@@ -138,7 +138,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_database_does_not_have_is_left_out() {
+    fn cliffs_that_a_database_does_not_have_are_left_out() {
         let names = |database| cliffs(Size::Full, &database).len();
         assert_eq!(names(Address::Mysql(String::new())), names(Address::Sqlite(String::new())) + 1);
     }

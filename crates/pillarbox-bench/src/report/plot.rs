@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_nothing_to_show_is_a_plot_all_the_same() {
+    fn plots_without_data_are_drawn_all_the_same() {
         for svg in [lines(FRAME, &[]), steps(FRAME, &["p50"], &[]), bars(FRAME, &[])] {
             assert_says(&svg.unwrap(), &["seconds", "events/s"]);
         }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use pillarbox::write::insert;
-use pillarbox::{MemoryStore, Upkeep as _};
+use pillarbox::{Admin as _, MemoryStore};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;

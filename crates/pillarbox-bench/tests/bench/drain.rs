@@ -160,7 +160,7 @@ async fn a_snapshot_is_held_while_a_drain_runs() {
 }
 
 #[tokio::test]
-async fn what_is_written_during_a_drain_is_delivered_and_not_measured() {
+async fn events_written_during_a_drain_are_delivered_and_not_measured() {
     let args = ["--events", "2000", "--payload", "300", "--json", "--writers", "2", "--samples"];
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bench.db").to_str().unwrap().to_owned();
@@ -217,7 +217,7 @@ async fn handlers_of_a_drain_insert_a_row_for_each_event() {
 }
 
 #[test]
-fn what_does_not_apply_to_a_drain_is_refused() {
+fn options_that_do_not_apply_to_a_drain_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bench.db").to_str().unwrap().to_owned();
     let table: [(&[&str], &str); 7] = [

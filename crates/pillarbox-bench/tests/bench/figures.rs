@@ -95,7 +95,7 @@ async fn every_bench_reports_on_mysql() {
 }
 
 #[test]
-fn how_a_run_went_is_told_on_request() {
+fn samples_of_a_run_are_reported_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bench.db");
     let store = file.to_str().unwrap();

@@ -18,10 +18,10 @@ pub(crate) struct ConsoleArgs {
     /// the proxy in front.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:9465")]
     pub(crate) listen: SocketAddr,
-    /// A file that holds the password, or token, of those who operate: at least 12 characters.
+    /// A file that holds the password, or token, of operators: at least 12 characters.
     #[arg(long, value_name = "FILE", alias = "token-file")]
     pub(crate) password_file: Option<PathBuf>,
-    /// A file that holds the password of those who only read.
+    /// A file that holds the password of users that only read.
     #[arg(long, value_name = "FILE")]
     pub(crate) read_password_file: Option<PathBuf>,
     /// A file with a line `NAME:ROLE:PASSWORD` for each user; the role is `read` or `operate`.

@@ -55,7 +55,7 @@ pub(crate) struct PausesArgs {
 fn length(text: &str) -> Result<Duration, String> {
     let length = duration::parse(text).map_err(|_| "it is no time, such as `30m` or `2h`".to_owned())?;
     let pause = NewPause { length: Some(length), ..NewPause::new(PauseKind::Type, "any") };
-    let days = Pause::LONGEST.as_secs() / (24 * 3600);
+    let days = Pause::MAX_LENGTH.as_secs() / (24 * 3600);
     pause
         .check()
         .map_err(|_| format!("set a time from 1ms to {days} days, or leave it out to pause until it is resumed"))?;

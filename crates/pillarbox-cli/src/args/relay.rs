@@ -64,7 +64,7 @@ pub(crate) struct RelayArgs {
     pub(crate) delete_done: bool,
     /// The destination of the lines: `stdout`, or `file:PATH`, which is appended to.
     #[arg(long, value_name = "WHERE", default_value = "stdout")]
-    pub(crate) to: Destination,
+    pub(crate) to: OutputSpec,
     /// Force each line to the disk before its event counts as delivered, so that it survives a power failure. Files
     /// only.
     #[arg(long)]
@@ -106,14 +106,14 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// The destination of lines.
+/// The option `--to`: the destination of lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Destination {
+pub(crate) enum OutputSpec {
     Stdout,
     File(PathBuf),
 }
 
-impl FromStr for Destination {
+impl FromStr for OutputSpec {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -125,7 +125,7 @@ impl FromStr for Destination {
     }
 }
 
-impl fmt::Display for Destination {
+impl fmt::Display for OutputSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stdout => f.write_str("stdout"),
@@ -140,10 +140,10 @@ mod tests {
 
     #[test]
     fn both_forms_are_read_and_nothing_else() {
-        assert_eq!("stdout".parse(), Ok(Destination::Stdout));
-        assert_eq!("file:a:b/events.jsonl".parse(), Ok(Destination::File("a:b/events.jsonl".into())));
+        assert_eq!("stdout".parse(), Ok(OutputSpec::Stdout));
+        assert_eq!("file:a:b/events.jsonl".parse(), Ok(OutputSpec::File("a:b/events.jsonl".into())));
         for text in ["", "file:", "events.jsonl", "stderr", "kafka:events"] {
-            assert!(text.parse::<Destination>().is_err(), "{text}");
+            assert!(text.parse::<OutputSpec>().is_err(), "{text}");
         }
     }
 }

@@ -12,8 +12,8 @@ use pillarbox_program::report::counted;
 use crate::args::{Chosen, Dead};
 use crate::change::{self, Changed, Named};
 use crate::confirm::confirm;
+use crate::confirmed_rows::ConfirmedRows;
 use crate::failure::Failure;
-use crate::matched::Matched;
 use crate::{audit, show};
 
 /// Runs one of the commands.
@@ -57,7 +57,7 @@ async fn all(
     ask: impl FnOnce(&str) -> Result<(), Failure>,
 ) -> Result<Changed, Failure> {
     let filter = chosen.matching.filter(store).await?;
-    let matched = Matched::of(store, &DeadEvents::of(store).matching(&filter).await?).await?;
+    let matched = ConfirmedRows::of(store, &DeadEvents::of(store).matching(&filter).await?).await?;
     if matched.is_empty() {
         return Ok(Changed::all(action, 0));
     }
@@ -91,12 +91,12 @@ mod tests {
             (-7, 'below', 't', '{}', 3, 1), (1, 'early', 't', '{}', 2, NULL), (2, 'dead', 't', '{}', 3, 2),
             (3, 'late', 't', '{}', 0, NULL)";
     const DIE: &str = "UPDATE outbox_event SET status = 3, done_at = 3 WHERE event_id IN ('early', 'late')";
-    /// What a failover to older data leaves behind: the number is another event's.
+    /// The state after a failover to older data: the number is another event's.
     const GO_BACK: &str = "UPDATE outbox_event SET event_id = 'another' WHERE event_id = 'dead'";
     const LEFT: &str = "SELECT event_id FROM outbox_event WHERE status = 3 ORDER BY seq";
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_goes_dead_after_the_question_and_what_is_another_event_then_are_left_alone() {
+    async fn rows_that_go_dead_or_become_another_event_after_the_question_are_left_alone() {
         for (name, action) in [("replay", OperatorAction::Replay), ("discard", OperatorAction::Discard)] {
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join("shop.db").to_str().unwrap().to_owned();

@@ -11,8 +11,8 @@ use pillarbox_program::report::{self, counted};
 use crate::args::{ChosenPending, Pending};
 use crate::change::{self, Changed, Named};
 use crate::confirm::confirm;
+use crate::confirmed_rows::ConfirmedRows;
 use crate::failure::Failure;
-use crate::matched::Matched;
 use crate::{audit, show};
 
 /// Runs one of the commands.
@@ -66,7 +66,7 @@ async fn all(
     let pending = PendingEvents::of(store);
     let is_retry = action == OperatorAction::RetryNow;
     let seqs = if is_retry { pending.waiting(filter).await? } else { pending.matching(filter).await? };
-    let matched = Matched::of(store, &seqs).await?;
+    let matched = ConfirmedRows::of(store, &seqs).await?;
     if matched.is_empty() {
         return Ok(Changed::all(action, 0));
     }
@@ -106,7 +106,7 @@ mod tests {
         SELECT event_id FROM outbox_event WHERE status IN (0, 2) AND available_at = 32503680000000000 ORDER BY seq";
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_is_written_after_the_question_is_left_alone() {
+    async fn events_written_after_the_question_are_left_alone() {
         for (name, action) in [("retry", OperatorAction::RetryNow), ("cancel", OperatorAction::Cancel)] {
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join("shop.db").to_str().unwrap().to_owned();

@@ -8,7 +8,7 @@ use pillarbox_relay::{Preview, Relay, RelayError, RelayFile, SourceDrained};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::left::{Left, exit_code};
+use super::drained_json::{DrainedJson, exit_code};
 use crate::args::RelayArgs;
 use crate::failure::Failure;
 use pillarbox_program::report;
@@ -107,7 +107,7 @@ struct Drained<'a> {
 struct LeftBySource<'a> {
     source: &'a str,
     /// `null` if it was stopped before it had started.
-    left: Option<Left>,
+    left: Option<DrainedJson>,
 }
 
 /// Delivers what is due from every source, and ends.
@@ -129,7 +129,7 @@ async fn drain(relay: Relay, args: &RelayArgs, signals: &mut Signals) -> Result<
             }
         },
     };
-    let of_source = |drained: &SourceDrained| drained.left.map(Left::from);
+    let of_source = |drained: &SourceDrained| drained.left.map(DrainedJson::from);
     let sources = left.iter().map(|drained| LeftBySource { source: &drained.source, left: of_source(drained) });
     report::print_either(args.target.json, &Drained { sources: sources.collect() }, || {
         let line = |drained: &SourceDrained| {

@@ -7,12 +7,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::line::line;
-use super::sink::Sink;
+use super::line_writer::LineWriter;
 
-/// Hands each event to the sink, and answers when its line is written.
+/// Hands each event to the line writer, and answers when its line is written.
 #[derive(Debug)]
 pub(super) struct JsonLineHandler {
-    sink: Sink,
+    line_writer: LineWriter,
     /// The wait between writing a line and reporting its event as delivered.
     delay: Option<Duration>,
     closing: CancellationToken,
@@ -21,8 +21,8 @@ pub(super) struct JsonLineHandler {
 }
 
 impl JsonLineHandler {
-    pub(super) fn new(sink: Sink, delay: Option<Duration>) -> Self {
-        Self { sink, delay, closing: CancellationToken::new(), writing: TaskTracker::new() }
+    pub(super) fn new(line_writer: LineWriter, delay: Option<Duration>) -> Self {
+        Self { line_writer, delay, closing: CancellationToken::new(), writing: TaskTracker::new() }
     }
 
     /// Delivers one event. A call without a verdict never returns while the relay stops: any answer would change the row.
@@ -46,7 +46,7 @@ impl JsonLineHandler {
             Ok(line) => line,
             Err(error) => return Some(Err(HandlerError::unrecoverable(error))),
         };
-        if !self.sink.write(line, delivery.stop_requested()).await.ok()? {
+        if !self.line_writer.write(line, delivery.stop_requested()).await.ok()? {
             return Some(Err(left_to_another()));
         }
         if let Some(delay) = self.delay {
@@ -57,14 +57,14 @@ impl JsonLineHandler {
 
     /// Lines written so far.
     pub(super) fn lines(&self) -> u64 {
-        self.sink.written()
+        self.line_writer.written()
     }
 
-    /// Begins no further line, and waits up to `patience` for those under way.
-    pub(super) async fn close(&self, patience: Duration) {
+    /// Begins no further line, and waits up to `max_wait` for the lines under way.
+    pub(super) async fn close(&self, max_wait: Duration) {
         self.closing.cancel();
         self.writing.close();
-        if timeout(patience, self.writing.wait()).await.is_err() {
+        if timeout(max_wait, self.writing.wait()).await.is_err() {
             tracing::warn!("lines that were begun are not written in time; their events are delivered again");
         }
     }

@@ -1,8 +1,8 @@
 //! Passes events on: to brokers, as a file configures it, or, as the simplest relay, in one line of JSON per delivery.
 //!
 //! ```text
-//! engine ──▶ JsonLineHandler (one call per event) ──▶ Sink ──▶ writer thread ──▶ stdout, file
-//!                    ◀── written and flushed ──────────────┘
+//! engine ──▶ JsonLineHandler (one call per event) ──▶ LineWriter ──▶ writer thread ──▶ stdout, file
+//!                    ◀── written and flushed ────────────────────┘
 //! ```
 //!
 //! A call of the handler returns once its line is flushed. Its event is settled only then. The thread writes all lines
@@ -12,12 +12,12 @@
 
 mod brokers;
 
+mod drained_json;
 mod json_line_handler;
-mod left;
 mod line;
+mod line_writer;
 mod output;
 mod run;
-mod sink;
 
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-use crate::args::Destination;
+use crate::args::OutputSpec;
 use crate::failure::Failure;
 
 /// The destination of lines, open.
@@ -17,16 +17,16 @@ impl Output {
     ///
     /// Only its owner may read a new file, since events may be confidential. With `fsync` its directory is synced too:
     /// without an entry there, a file is lost with all its lines.
-    pub(super) fn open(destination: &Destination, fsync: bool) -> Result<Self, Failure> {
-        Self::open_with(destination, fsync, |directory| File::open(directory)?.sync_all())
+    pub(super) fn open(spec: &OutputSpec, fsync: bool) -> Result<Self, Failure> {
+        Self::open_with(spec, fsync, |directory| File::open(directory)?.sync_all())
     }
 
     fn open_with(
-        destination: &Destination,
+        spec: &OutputSpec,
         fsync: bool,
         sync_directory: impl FnOnce(&Path) -> io::Result<()>,
     ) -> Result<Self, Failure> {
-        let Destination::File(path) = destination else { return Ok(Self::Stdout) };
+        let OutputSpec::File(path) = spec else { return Ok(Self::Stdout) };
         let open = || {
             let torn = is_torn(path)?;
             let mut options = OpenOptions::new();
@@ -96,8 +96,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let synced = |name: &str, fsync: bool| {
             let mut synced: Option<PathBuf> = None;
-            let destination = Destination::File(folder.path().join(name));
-            let output = Output::open_with(&destination, fsync, |directory| {
+            let spec = OutputSpec::File(folder.path().join(name));
+            let output = Output::open_with(&spec, fsync, |directory| {
                 synced = Some(directory.to_owned());
                 Ok(())
             });
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(synced("events.jsonl", true).as_deref(), Some(folder.path()));
         assert_eq!(synced("events.jsonl", true), None, "the file was there");
         assert_eq!(synced("others.jsonl", false), None);
-        let refused = Output::open_with(&Destination::File(folder.path().join("third.jsonl")), true, |_| {
+        let refused = Output::open_with(&OutputSpec::File(folder.path().join("third.jsonl")), true, |_| {
             Err(io::Error::other("the disk is gone"))
         });
         assert!(refused.unwrap_err().to_string().contains("third.jsonl"));
@@ -125,7 +125,7 @@ mod tests {
         std::fs::set_permissions(&old, PermissionsExt::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink(folder.path().join("linked"), &link).unwrap();
         for path in [&new, &old, &link] {
-            Output::open(&Destination::File(path.clone()), true).unwrap().write(b"x\n").unwrap();
+            Output::open(&OutputSpec::File(path.clone()), true).unwrap().write(b"x\n").unwrap();
         }
         assert_eq!((mode(&new), mode(&old), mode(&folder.path().join("linked"))), (0o600, 0o640, 0o600));
         assert_eq!(std::fs::read_to_string(&old).unwrap(), "a\nx\n");
@@ -137,7 +137,7 @@ mod tests {
         let path = folder.path().join("events.jsonl");
         for (before, after) in [("", "x\n"), ("a\n", "a\nx\n"), ("a\n{\"ev", "a\n{\"ev\nx\n")] {
             std::fs::write(&path, before).unwrap();
-            Output::open(&Destination::File(path.clone()), true).unwrap().write(b"x\n").unwrap();
+            Output::open(&OutputSpec::File(path.clone()), true).unwrap().write(b"x\n").unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), after);
         }
     }

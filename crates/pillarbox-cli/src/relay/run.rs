@@ -14,11 +14,11 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
+use super::drained_json::{DrainedJson, exit_code};
 use super::json_line_handler::JsonLineHandler;
-use super::left::{Left, exit_code};
+use super::line_writer::{End, LineWriter};
 use super::output::Output;
-use super::sink::{End, Sink};
-use crate::args::{Destination, RelayArgs};
+use crate::args::{OutputSpec, RelayArgs};
 use crate::failure::Failure;
 use crate::store;
 use pillarbox_program::failure::about_option;
@@ -28,7 +28,7 @@ use pillarbox_program::signals::{INTERRUPTED, Signals};
 /// The default number of events under way at once: enough to make a flush worthwhile.
 const WORKERS: usize = 32;
 /// The time that lines under way may take to be written when the relay stops.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LINE_WAIT: Duration = Duration::from_secs(5);
 /// The time that calls may take to end after that. Those that have an answer give it at once; the others have none.
 const DRAIN: Duration = Duration::from_millis(100);
 /// The interval at which a standby tries to take over: short enough to go on within a second of a clean stop.
@@ -44,8 +44,9 @@ pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
     let endpoint = Endpoint::open(args.metrics).await?;
     let running: Arc<OnceLock<(Arc<dyn Store>, Outbox)>> = Arc::default();
     let serving = endpoint.serve(reports(&running));
-    let (sink, end) = Sink::start(output, args.limit).map_err(Failure::of_system("start the thread that writes"))?;
-    let json_lines = Arc::new(JsonLineHandler::new(sink, args.delay));
+    let (line_writer, end) =
+        LineWriter::start(output, args.limit).map_err(Failure::of_system("start the thread that writes"))?;
+    let json_lines = Arc::new(JsonLineHandler::new(line_writer, args.delay));
     let mut late = false;
     let stop = async {
         tokio::select! {
@@ -62,7 +63,7 @@ pub(super) async fn run(args: RelayArgs) -> Result<ExitCode, Failure> {
         ended = serve(&mut signals, end) => (ended, None),
     };
     let stopped = async {
-        json_lines.close(PATIENCE).await;
+        json_lines.close(LINE_WAIT).await;
         outbox.shutdown_within(DRAIN).await;
         let left = match left {
             Some(left) => Some(left),
@@ -167,7 +168,7 @@ fn by_option(error: ConfigError) -> ConfigError {
 
 fn config(args: &RelayArgs) -> Result<Config, Failure> {
     let mut config = Config::default();
-    if args.fsync && args.to == Destination::Stdout {
+    if args.fsync && args.to == OutputSpec::Stdout {
         let remedy = "leave it out, or write to a file with `--to file:PATH`";
         return Err(ConfigError::new("--fsync", "does not apply to stdout, which is no disk", remedy).into());
     }
@@ -204,7 +205,7 @@ fn config(args: &RelayArgs) -> Result<Config, Failure> {
     config.claim.max_interval = args.poll_interval;
     config.claim.min_interval = config.claim.min_interval.min(args.poll_interval);
     // Lines may take as long to be written when their partitions go to another relay.
-    config.shutdown.drain_timeout = PATIENCE;
+    config.shutdown.drain_timeout = LINE_WAIT;
     config.settle.delete_done = args.delete_done;
     config.wake_up.enabled = args.wake_up;
     // Before a file is created and a connection made.
@@ -218,7 +219,7 @@ struct Summary {
     lines: u64,
     /// The rows that `--once` has left.
     #[serde(skip_serializing_if = "Option::is_none")]
-    left: Option<Left>,
+    left: Option<DrainedJson>,
 }
 
 /// Reports the end of the relay. If the lines went to stdout, nothing else is printed there.
@@ -231,8 +232,8 @@ fn conclude(args: &RelayArgs, ended: Option<End>, lines: u64, drained: Option<Dr
         Some(End::Failed(source)) => return Err(Failure::Unwritable { destination: destination(), lines, source }),
         Some(End::Limit) | None => {}
     }
-    let left = drained.map(Left::from);
-    if args.to == Destination::Stdout {
+    let left = drained.map(DrainedJson::from);
+    if args.to == OutputSpec::Stdout {
         if let Some(left) = left {
             report::note(&if args.target.json { serde_json::to_string(&left)? } else { left.text() });
         }

@@ -69,7 +69,7 @@ async fn a_route_whose_broker_is_away_is_paused_alone_and_goes_on_when_it_is_bac
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_broker_refuses_is_said_at_the_start_if_it_is_to_end_it() {
+async fn broker_refusals_are_reported_at_the_start_if_they_are_to_end_it() {
     let server = nats::start().await;
     let _client = nats::client(&server, &["orders"]).await;
     let shop = Shop::open().await;

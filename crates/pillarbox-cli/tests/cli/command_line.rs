@@ -52,7 +52,7 @@ fn an_option_that_is_wrong_is_named_as_it_was_typed() {
 }
 
 #[test]
-fn what_becomes_of_a_failing_key_is_spelled_as_in_the_file() {
+fn failing_key_values_are_spelled_as_in_the_file() {
     let help = run(&["relay", "--help"]).stdout;
     assert!(help.contains("skip_dead") && !help.contains("skip-dead"), "{help}");
     for spelling in ["skip_dead", "skip-dead"] {
@@ -147,7 +147,7 @@ fn a_database_without_an_outbox_is_named_with_the_remedy() {
 }
 
 #[test]
-fn what_a_relay_or_a_doctor_lacks_is_named_with_a_command() {
+fn relay_and_doctor_without_a_store_suggest_a_command() {
     for (command, others) in [("relay", ["--limit", "3"]), ("doctor", ["--watch", "30s"])] {
         for args in [&[command][..], &[&[command][..], &others].concat()] {
             let ended = run(args);

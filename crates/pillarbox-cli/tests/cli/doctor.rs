@@ -49,7 +49,7 @@ async fn the_exit_code_says_whether_anything_was_found() {
 }
 
 #[tokio::test]
-async fn what_all_stores_have_in_common_is_found() {
+async fn findings_common_to_all_stores_are_reported() {
     let (_folder, store) = sqlite();
     execute(&store, NODE).await;
     let doctor = |args: &[&str]| run(&[&["doctor", "--store", &store, "--json"], args].concat()).json();

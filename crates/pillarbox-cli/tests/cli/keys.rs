@@ -73,7 +73,7 @@ async fn blocked_keys_are_listed_page_by_page() {
 }
 
 #[tokio::test]
-async fn what_blocks_a_key_is_named_with_the_remedy_and_the_remedy_works() {
+async fn events_that_block_a_key_are_named_with_a_remedy_that_works() {
     let (_folder, store) = sqlite();
     execute(&store, ROWS).await;
     let text = run(&["keys", "blocked", "--store", &store, "--limit", "2"]).stdout;

@@ -131,7 +131,7 @@ async fn a_file_is_appended_to_and_the_limit_is_exact() {
 }
 
 #[test]
-fn what_cannot_be_is_said_before_anything_is_delivered() {
+fn invalid_options_are_refused_before_anything_is_delivered() {
     let (folder, store) = sqlite();
     let here = folder.path().display();
     let missing = format!("file:{here}/missing/events.jsonl");

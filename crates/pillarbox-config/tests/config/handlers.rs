@@ -8,7 +8,7 @@ use pillarbox_config::{Error, HandlerSettings, Loader, RetryPolicyKind, Settings
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, HandlerError};
 use pillarbox_core::retry::Retry;
-use pillarbox_core::store::Upkeep;
+use pillarbox_core::store::Admin;
 use pillarbox_engine::handlers::{Rate, Registration, on_type};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
@@ -99,7 +99,7 @@ fn a_handler_may_have_the_name_of_a_service() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_with_its_place() {
+fn invalid_handler_settings_are_refused_with_their_place() {
     let table = [
         (
             "[handler.mailer]\nconcurency = 4",

@@ -12,7 +12,7 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{Delivery, HandlerError, Interceptor, Outcome};
 use pillarbox_core::retry::{ExponentialBackoff, FixedBackoff, Retry};
-use pillarbox_core::store::Upkeep;
+use pillarbox_core::store::Admin;
 use pillarbox_core::write::WriterHook;
 use pillarbox_engine::handlers::{on_batch, on_type};
 use pillarbox_engine::run::{Outbox, Role};
@@ -231,7 +231,7 @@ async fn delivered_rows_are_deleted_if_asked() {
 }
 
 #[tokio::test]
-async fn what_becomes_of_a_failing_key_is_as_set() {
+async fn failing_keys_are_handled_as_set() {
     for (failing_key, expected) in [("wait", 0), ("skip_dead", 1), ("continue", 1)] {
         let store = MemoryStore::new();
         let loader = Loader::new().set("mode", "partitioned").set("retry.max_attempts", "1");
@@ -280,7 +280,7 @@ async fn settings_reach_the_engine() {
 }
 
 #[tokio::test]
-async fn what_the_builder_refuses_is_reported() {
+async fn builder_errors_are_reported() {
     let setup = of_mode("multi_node").outbox().store(MemoryStore::new());
     let handler = |_delivery: Delivery| async {};
     let error = setup.handle_type("a", handler).handle_type("a", handler).start().await.expect_err("refused");

@@ -299,7 +299,7 @@ fn values_of_another_type_or_out_of_range_are_refused() {
 }
 
 #[test]
-fn what_the_mode_would_ignore_is_refused_even_at_its_default() {
+fn settings_that_the_mode_ignores_are_refused_even_at_their_default() {
     let table = [
         ("single_node", "retry", "failing_head = 'retry_in_place'"),
         ("single_node", "retry", "failing_key = 'wait'"),
@@ -345,7 +345,7 @@ fn what_the_mode_would_ignore_is_refused_even_at_its_default() {
 }
 
 #[test]
-fn what_was_changed_in_code_is_refused_too_where_it_is_ignored() {
+fn settings_changed_in_code_are_refused_too_if_the_mode_ignores_them() {
     let mut settings = Settings::default();
     settings.mode = Mode::Ordered;
     settings.dispatch.workers = 9;
@@ -358,7 +358,7 @@ fn what_was_changed_in_code_is_refused_too_where_it_is_ignored() {
 }
 
 #[test]
-fn what_the_database_would_ignore_is_refused() {
+fn settings_that_the_database_ignores_are_refused() {
     let text = "[store]\nurl = 'shop.db'\ndurable_settles = false";
     assert_eq!(
         complaint(text, &[]),
@@ -427,7 +427,7 @@ fn a_missing_file_is_an_error_unless_it_is_optional() {
 
 /// The program's own defaults are no mistake of whoever wrote the file, whatever the mode.
 #[test]
-fn what_holds_unless_it_is_set_holds_where_it_means_something() {
+fn program_defaults_apply_only_where_the_setting_does() {
     let own = [("dispatch.workers", "16"), ("ownership.standby_interval", "500ms"), ("store.pool_size", "8")];
     let settings = |text: &str| {
         let (_directory, path) = file(text);

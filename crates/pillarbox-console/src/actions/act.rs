@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use super::action::named;
 use super::audit::Audit;
-use super::begun::see_through;
 use super::confirm::no_row;
 use super::jobs::Job;
 use super::operation::Operation;
+use super::run_to_completion::run_to_completion;
 use crate::pages::answer;
 use crate::parts::{Filters, Unknown};
 use crate::problem::Problem;
@@ -42,7 +42,7 @@ pub(crate) struct Confirmed {
 /// Makes a change that was confirmed.
 pub(crate) async fn act(view: View, Operation(confirmed): Operation<Confirmed>) -> Result<Response, Problem> {
     let app = view.app.clone();
-    see_through(&app, made(view, confirmed)).await
+    run_to_completion(&app, made(view, confirmed)).await
 }
 
 async fn made(view: View, confirmed: Confirmed) -> Result<Response, Problem> {
@@ -71,7 +71,7 @@ async fn made(view: View, confirmed: Confirmed) -> Result<Response, Problem> {
         outcome => audit.end(outcome.as_ref().ok().copied(), outcome).await,
     }
     let rows = outcome.map_err(Problem::unavailable)?;
-    // What is discarded has no page any more.
+    // A discarded row has no page any more.
     let page = if action == OperatorAction::Discard && rows > 0 { "dead".to_owned() } else { format!("event/{seq}") };
     Ok(Redirect::to(&page).into_response())
 }

@@ -20,7 +20,7 @@ pub(super) struct Audit {
 }
 
 impl Audit {
-    /// Records who is about to do what. Nothing may change if that fails.
+    /// Records the action before it is done, with the operator. Nothing may change if that fails.
     pub(super) async fn begin(view: &View, action: &'static str, subject: &str) -> Result<Self, Problem> {
         let (who, source) = (&view.user.name, view.source.clone());
         let entry = answer(view.store()?.record_action(&AuditedAction::new(who, action, subject))).await?;

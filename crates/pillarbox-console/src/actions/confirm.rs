@@ -1,5 +1,4 @@
 use axum::extract::Query;
-use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use pillarbox_core::store::{FIRST_PAGE, OperatorAction, Record};
@@ -16,7 +15,7 @@ use crate::view::View;
 const PREVIEW: usize = 10;
 
 #[derive(Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct ConfirmQuery {
     #[serde(rename = "do", deserialize_with = "named")]
     action: OperatorAction,
     seq: Option<i64>,
@@ -26,14 +25,13 @@ pub(crate) struct Asked {
     unknown: Unknown,
 }
 
-/// Says what would be changed, and how many, before it is.
+/// Shows the rows that would be changed and their number, before they are.
 pub(crate) async fn confirm(
     view: View,
-    Query(Asked { action, seq, filters, unknown }): Query<Asked>,
+    Query(ConfirmQuery { action, seq, filters, unknown }): Query<ConfirmQuery>,
 ) -> Result<Response, Problem> {
     if !view.may_operate() {
-        let problem = "your role is to read; to change something takes the role to operate";
-        return Err(Problem::refused(StatusCode::FORBIDDEN, problem));
+        return Err(Problem::read_only_role());
     }
     unknown.refuse()?;
     let record = match seq {

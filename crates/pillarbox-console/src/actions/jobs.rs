@@ -94,8 +94,8 @@ impl Jobs {
         self.all.lock().iter().find(|job| job.id == id).cloned()
     }
 
-    /// Does it to its end, even if whoever waits for it goes away; `None` if the console ends first.
-    pub(crate) async fn see_through<T: Send + 'static>(
+    /// Completes the work, even if its caller stops waiting; `None` if the console ends first.
+    pub(crate) async fn run_to_completion<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {

@@ -3,12 +3,12 @@
 mod act;
 mod action;
 mod audit;
-mod begun;
 mod confirm;
 mod jobs;
 mod operation;
 mod pause;
 mod route;
+mod run_to_completion;
 
 pub(crate) use act::act;
 pub(crate) use action::title;

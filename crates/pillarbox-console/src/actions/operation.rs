@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::auth::{Caller, Role};
 use crate::problem::Problem;
 
-/// The form of a change. There is no other way to one: who may only read is refused, and so is a form without the token.
+/// The form of a change. Every change comes by one: accounts that may only read are refused, and so is a form without the token.
 pub(crate) struct Operation<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<App> for Operation<T> {
@@ -17,8 +17,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Operation<T> {
         let caller = request.extensions().get::<Caller>().cloned();
         let caller = caller.ok_or_else(|| Problem::refused(StatusCode::FORBIDDEN, "nobody has said who you are"))?;
         if caller.user.role < Role::Operate {
-            let problem = "your role is to read; to change something takes the role to operate";
-            return Err(Problem::refused(StatusCode::FORBIDDEN, problem));
+            return Err(Problem::read_only_role());
         }
         let unread = |_| Problem::bad("the form is incomplete, or too long; open the page anew, and try again");
         let Form(fields): Form<Vec<(String, String)>> = Form::from_request(request, app).await.map_err(unread)?;

@@ -5,8 +5,8 @@ use pillarbox_engine::maintain::PauseNote;
 use serde::Deserialize;
 
 use super::audit::Audit;
-use super::begun::see_through;
 use super::operation::Operation;
+use super::run_to_completion::run_to_completion;
 use crate::pages::answer;
 use crate::parts::{query, text};
 use crate::problem::Problem;
@@ -52,7 +52,7 @@ impl Named {
 /// Pauses an event type or a handler on all nodes.
 pub(crate) async fn pause(view: View, Operation(asked): Operation<Paused>) -> Result<Response, Problem> {
     let app = view.app.clone();
-    see_through(&app, paused(view, asked)).await
+    run_to_completion(&app, paused(view, asked)).await
 }
 
 async fn paused(view: View, asked: Paused) -> Result<Response, Problem> {
@@ -102,7 +102,7 @@ fn already(pause: &Pause) -> String {
 /// Resumes an event type or a handler on all nodes.
 pub(crate) async fn resume(view: View, Operation(named): Operation<Named>) -> Result<Response, Problem> {
     let app = view.app.clone();
-    see_through(&app, resumed(view, named)).await
+    run_to_completion(&app, resumed(view, named)).await
 }
 
 async fn resumed(view: View, named: Named) -> Result<Response, Problem> {

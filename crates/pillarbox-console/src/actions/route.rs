@@ -4,8 +4,8 @@ use pillarbox_routes::Forwarder;
 use serde::Deserialize;
 
 use super::audit::Audit;
-use super::begun::see_through;
 use super::operation::Operation;
+use super::run_to_completion::run_to_completion;
 use crate::pages::routes::REASON;
 use crate::problem::Problem;
 use crate::view::View;
@@ -32,7 +32,7 @@ pub(crate) struct Probed {
 /// Lets a paused route, or one of its paused targets, be tried out now.
 pub(crate) async fn probe(view: View, Operation(asked): Operation<Probed>) -> Result<Response, Problem> {
     let app = view.app.clone();
-    see_through(&app, probed(view, asked)).await
+    run_to_completion(&app, probed(view, asked)).await
 }
 
 async fn probed(view: View, Probed { route, target }: Probed) -> Result<Response, Problem> {
@@ -48,7 +48,7 @@ async fn probed(view: View, Probed { route, target }: Probed) -> Result<Response
 /// Pauses a route in this process.
 pub(crate) async fn pause_route(view: View, Operation(asked): Operation<Paused>) -> Result<Response, Problem> {
     let app = view.app.clone();
-    see_through(&app, paused(view, asked)).await
+    run_to_completion(&app, paused(view, asked)).await
 }
 
 async fn paused(view: View, Paused { route, reason }: Paused) -> Result<Response, Problem> {
@@ -65,14 +65,14 @@ async fn paused(view: View, Paused { route, reason }: Paused) -> Result<Response
 /// Resumes a route that was paused in this process.
 pub(crate) async fn resume_route(view: View, Operation(named): Operation<Named>) -> Result<Response, Problem> {
     let app = view.app.clone();
-    see_through(&app, resumed(view, named)).await
+    run_to_completion(&app, resumed(view, named)).await
 }
 
 async fn resumed(view: View, Named { route }: Named) -> Result<Response, Problem> {
     change(&view, "resume", &route, |routes| routes.resume(&route), "no operator has paused the route").await
 }
 
-/// Changes a route, and records who did. `otherwise` says why nothing was changed.
+/// Changes a route, and records it with the operator. `otherwise` is the reason if nothing was changed.
 async fn change(
     view: &View,
     action: &'static str,

@@ -124,7 +124,7 @@ impl Accounts {
         self.0.iter().any(|other| Arc::ptr_eq(other, account))
     }
 
-    /// True if a user has to say who it is: there are several.
+    /// True if users log in by a name: there are several accounts.
     pub(crate) fn have_names(&self) -> bool {
         self.0.len() > 1
     }

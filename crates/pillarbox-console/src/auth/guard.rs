@@ -21,7 +21,7 @@ pub(crate) struct Caller {
     pub(crate) subject: String,
 }
 
-/// Lets those through who may see the console, and changes that a page of the console itself asks for.
+/// Lets requests of users through that may see the console, and changes that a page of the console itself asks for.
 pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let path = parts.uri.path();
@@ -100,7 +100,7 @@ fn of_session(app: &App, accounts: &Accounts, request: &Parts) -> Option<(Caller
     Some((Caller { user: account.user.clone(), subject: format!("session {secret}") }, Proof::Ambient))
 }
 
-/// The address of the client, where whoever serves the console has put it into the request, as axum does.
+/// The address of the client, if the server of the console has put it into the request, as axum does.
 pub(super) fn client(request: &Parts) -> Option<IpAddr> {
     request.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip().to_canonical())
 }

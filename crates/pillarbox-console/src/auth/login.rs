@@ -27,7 +27,7 @@ pub(crate) async fn show_login(State(app): State<App>) -> Response {
     page(&app, None)
 }
 
-/// Opens a session for who knows a password.
+/// Opens a session for a user that knows a password.
 pub(crate) async fn log_in(State(app): State<App>, request: Request) -> Response {
     use axum::extract::FromRequest as _;
 

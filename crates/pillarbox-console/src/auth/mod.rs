@@ -37,7 +37,7 @@ impl Role {
     }
 }
 
-/// Somebody who uses the console. The name stands in the audit.
+/// A user of the console. The name stands in the audit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct User {
     pub(crate) name: String,
@@ -59,7 +59,7 @@ impl User {
 #[derive(Clone)]
 pub struct Access(pub(crate) Rule);
 
-/// Says who makes a request, if the service knows.
+/// The user of a request, if the service knows it.
 type Decision = dyn Fn(&Parts) -> Option<User> + Send + Sync;
 
 #[derive(Clone)]

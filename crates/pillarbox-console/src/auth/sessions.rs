@@ -76,7 +76,7 @@ impl Sessions {
     }
 
     /// Looks for a user, unless too many logins from there have failed within a minute. `from` is the client's address, as far as it is
-    /// known: whoever guesses locks nobody else out. One login is looked at after the other, so that a burst is counted too.
+    /// known, so that a client that guesses locks no other out. One login is looked at after the other, so that a burst is counted too.
     pub(crate) fn log_in<T>(&self, from: Option<IpAddr>, find: impl FnOnce() -> Option<T>) -> Login<T> {
         let (mut failed, now) = (self.failed.lock(), Instant::now());
         failed.retain(|_, times| {

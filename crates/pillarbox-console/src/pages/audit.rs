@@ -15,7 +15,7 @@ pub(crate) struct From {
     below: Option<i64>,
 }
 
-/// Who changed what, newest first.
+/// The changes of operators, the newest first.
 pub(crate) async fn page(view: View, Query(From { below }): Query<From>) -> Result<Response, Problem> {
     let mut entries = answer(view.store()?.actions(below, PAGE + 1)).await?;
     let next =

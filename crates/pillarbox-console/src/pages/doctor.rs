@@ -9,13 +9,13 @@ use crate::layout::{self, Page};
 use crate::parts::{command, counted, empty, within};
 use crate::view::View;
 
-/// The examination that whoever asks has seen.
+/// The number of the examination that the page has shown.
 #[derive(Deserialize)]
 pub(crate) struct Seen {
     seen: Option<u64>,
 }
 
-/// What harms deliveries, or will: cause, evidence and remedy.
+/// The problems that harm deliveries, or will: cause, evidence and remedy.
 pub(crate) async fn page(view: View, Query(Seen { seen }): Query<Seen>) -> Response {
     let live = match view.app.examinations.of(&view.app.jobs, &view.source, seen).await {
         None => empty(

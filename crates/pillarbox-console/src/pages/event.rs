@@ -114,7 +114,7 @@ fn routed(view: &View, routes: &Forwarder, record: &Record) -> Markup {
     let status = routes.status().into_iter().find(|status| status.route == name);
     let problem = match status.map(|status| status.state) {
         Some(RouteState::Paused { problem, .. }) => problem,
-        Some(RouteState::PausedByHand { reason, .. }) => reason,
+        Some(RouteState::PausedByOperator { reason, .. }) => reason,
         Some(RouteState::Delivering) | None => return html! {},
     };
     html! {

@@ -26,11 +26,11 @@ use tokio::time::timeout;
 use crate::problem::Problem;
 
 /// The time that the database may take for a page.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The answer of the database, if it comes in time.
 pub(crate) async fn answer<T>(asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, Problem> {
-    match timeout(PATIENCE, asked).await {
+    match timeout(PAGE_TIMEOUT, asked).await {
         Ok(answer) => Ok(answer?),
         Err(_elapsed) => {
             Err(Problem::unavailable("the database did not answer within ten seconds; narrow the filter, or try again"))

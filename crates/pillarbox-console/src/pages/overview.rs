@@ -65,7 +65,7 @@ fn problems_here(view: &View) -> Markup {
     let paused = |route: RouteStatus| match route.state {
         RouteState::Delivering => None,
         RouteState::Paused { problem, .. } => Some((route.route, problem)),
-        RouteState::PausedByHand { reason, .. } => Some((route.route, reason)),
+        RouteState::PausedByOperator { reason, .. } => Some((route.route, reason)),
     };
     let routes: Vec<(String, String)> = status.into_iter().filter_map(paused).collect();
     html! {

@@ -52,7 +52,7 @@ fn form(view: &View) -> Markup {
                 input type="hidden" name="token" value=(view.token());
                 label { "Pause" select name="kind" { option value="type" { "the event type" } option value="handler" { "the handler" } } }
                 label { "Exact name" input name="name" required placeholder="order.placed"; }
-                label { "Reason" input name="reason" maxlength=(Pause::REASON) placeholder="the partner is down"; }
+                label { "Reason" input name="reason" maxlength=(Pause::MAX_REASON_CHARS) placeholder="the partner is down"; }
                 label { "Resume after" input name="for" placeholder="2h; empty: not by itself"; }
                 label.check { input type="checkbox" name="replace" value="yes"; "Replace a pause that is there" }
                 div.buttons { button.primary type="submit" { "Pause" } }

@@ -62,7 +62,7 @@ fn destination(route: &RouteStatus) -> Markup {
 /// The button of a paused target: the next event for it tries it out.
 fn target_button(view: &View, route: &RouteStatus, target: &TargetStatus) -> Markup {
     let is_paused = matches!(target.state, RouteState::Paused { next_probe: Some(_), .. });
-    let is_by_hand = matches!(route.state, RouteState::PausedByHand { .. });
+    let is_by_hand = matches!(route.state, RouteState::PausedByOperator { .. });
     html! {
         @if view.may_operate() && is_paused && !is_by_hand {
             form.inline method="post" action=(view.href("probe")) {
@@ -92,7 +92,7 @@ fn buttons(view: &View, route: &RouteStatus) -> Markup {
         // A route without an address drops what it takes.
         @if view.may_operate() && !route.address.is_empty() {
             @match &route.state {
-                RouteState::PausedByHand { .. } => (button("resume-route", "Resume")),
+                RouteState::PausedByOperator { .. } => (button("resume-route", "Resume")),
                 state => {
                     @if matches!(state, RouteState::Paused { next_probe: Some(_), .. }) { (button("probe", "Probe now")) " " }
                     (pause(view, route))
@@ -124,7 +124,7 @@ fn state(state: &RouteState) -> Markup {
             ("bad", "⏸", format!("paused, tried in {}", within(*pause)))
         }
         RouteState::Paused { next_probe: None, .. } => ("warn", "↻", "paused, being tried".to_owned()),
-        RouteState::PausedByHand { .. } => ("warn", "⏸", "paused by an operator, on this node".to_owned()),
+        RouteState::PausedByOperator { .. } => ("warn", "⏸", "paused by an operator, on this node".to_owned()),
     };
     html! { span class={ "badge " (class) } { span aria-hidden="true" { (sign) } " " (word) } }
 }
@@ -134,7 +134,7 @@ fn problem(state: &RouteState) -> Markup {
         @match state {
             RouteState::Delivering => "–",
             RouteState::Paused { problem, .. } => (problem),
-            RouteState::PausedByHand { reason, problem } => { (reason) @if let Some(problem) = problem { br; "Before that: " (problem) } }
+            RouteState::PausedByOperator { reason, problem } => { (reason) @if let Some(problem) = problem { br; "Before that: " (problem) } }
         }
     }
 }

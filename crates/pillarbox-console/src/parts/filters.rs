@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 
 use crate::problem::Problem;
 
-/// What is written otherwise in the query of an address.
+/// The characters that are encoded in the query of an address.
 const QUERY: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'&').add(b'\'').add(b'+').add(b'<').add(b'=').add(b'>');
 
@@ -170,7 +170,7 @@ pub(crate) fn query(fields: &[(&str, &str)]) -> String {
     fields.iter().map(pair).collect::<Vec<_>>().join("&")
 }
 
-/// What a field of a form says, if it says anything.
+/// The text of a field of a form; `None` if it is empty.
 pub(crate) fn text(field: &str) -> Option<String> {
     Some(field).filter(|field| !field.is_empty()).map(str::to_owned)
 }
@@ -196,13 +196,13 @@ mod tests {
     #[test]
     fn a_name_that_is_mistyped_is_refused() {
         #[derive(Deserialize)]
-        struct Asked {
+        struct FilterForm {
             #[serde(flatten)]
             filters: Filters,
             #[serde(flatten)]
             unknown: Unknown,
         }
-        let read = |form: serde_json::Value| serde_json::from_value::<Asked>(form).expect("it is read");
+        let read = |form: serde_json::Value| serde_json::from_value::<FilterForm>(form).expect("it is read");
         let names = Filters::default().all().map(|(name, _)| name);
         let full = read(names.iter().map(|name| (*name, *name)).collect());
         assert_eq!(full.filters.fields().map(|(_, value)| value).collect::<Vec<_>>(), names);

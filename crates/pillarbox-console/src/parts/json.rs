@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_left_alone() {
+    fn text_that_is_no_json_is_left_alone() {
         for text in ["", "{", "order", "{\"a\":}"] {
             assert!(pretty(text).is_none() && masked(text).is_none(), "{text}");
         }

@@ -15,7 +15,7 @@ use maud::{Markup, html};
 /// Rows of a page of a list.
 pub(crate) const PAGE: usize = 50;
 
-/// The number with thin spaces between its thousands.
+/// The number with commas between its thousands.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 2);

@@ -4,7 +4,7 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable as _;
 use pillarbox_config::Loader;
 use pillarbox_core::handle::{Delivery, HandlerError};
-use pillarbox_core::store::{Store, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store};
 use pillarbox_engine::run::{Mode, Outbox};
 
 /// A database of its own, by its address.

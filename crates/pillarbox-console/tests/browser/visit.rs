@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use pillarbox_core::store::{DeadFilter, Store, Upkeep as _};
+use pillarbox_core::store::{Admin as _, DeadFilter, Store};
 use serde_json::json;
 
 use crate::browser::Browser;

@@ -59,7 +59,7 @@ async fn every_answer_forbids_what_browsers_may_not_do() {
 }
 
 #[tokio::test]
-async fn who_is_not_logged_in_is_led_to_the_login_from_anywhere() {
+async fn users_not_logged_in_are_redirected_to_the_login_from_any_path() {
     let site = guarded(&MemoryStore::new());
     for (path, login) in [("/", "login"), ("/s/shop/dead", "../../login"), ("/s/shop/event/1", "../../../login")] {
         let answer = site.get(path).await;
@@ -149,7 +149,7 @@ async fn guessing_passwords_is_refused_after_ten_failures() {
 }
 
 #[tokio::test]
-async fn who_reads_sees_no_change_and_makes_none() {
+async fn readers_see_no_actions_and_may_take_none() {
     let store = MemoryStore::new();
     write_dead(&store, [event("order.placed")]).await;
     let site = guarded(&store);

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use pillarbox_console::{Access, Console, Role, Source};
 use pillarbox_core::publisher::PublishError;
 use pillarbox_core::row::Status;
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::store::Admin as _;
 use pillarbox_memory::MemoryStore;
 use pillarbox_routes::{Route, RouteState, Routes};
 use pillarbox_testkit::publishers::{self, MemoryPublisher};
@@ -141,7 +141,7 @@ async fn a_filter_that_is_mistyped_is_refused_before_anything_is_asked() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
+async fn invalid_forms_are_refused_and_change_nothing() {
     let store = MemoryStore::new();
     write_dead(&store, [event("order.placed")]).await;
     let site = Site::open(&store);
@@ -321,7 +321,7 @@ async fn a_route_is_tried_paused_and_resumed() {
     ] {
         assert_eq!(press(action, route).await.status, status, "{action} {route}");
     }
-    let RouteState::PausedByHand { reason, problem: Some(problem) } = forwarder.status()[0].state.clone() else {
+    let RouteState::PausedByOperator { reason, problem: Some(problem) } = forwarder.status()[0].state.clone() else {
         panic!("{:?}", forwarder.status())
     };
     assert_eq!(reason, "they move (by local)");
@@ -392,7 +392,7 @@ async fn a_change_that_has_begun_is_seen_through_though_nobody_waits_for_it() {
         assert!(entry.outcome.as_deref().is_some_and(|said| said.contains(outcome)), "{action}: {entry:?}");
     }
     assert_eq!(memory.pauses().await.expect("a list"), []);
-    assert!(!matches!(forwarder.status()[0].state, RouteState::PausedByHand { .. }));
+    assert!(!matches!(forwarder.status()[0].state, RouteState::PausedByOperator { .. }));
 }
 
 #[tokio::test]

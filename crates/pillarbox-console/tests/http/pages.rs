@@ -8,7 +8,7 @@ use pillarbox_console::{Access, ConfigurationFile, Console, Examination, Examine
 use pillarbox_core::examine::Severity;
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::publisher::PublishError;
-use pillarbox_core::store::{NewPause, PauseKind, Upkeep as _};
+use pillarbox_core::store::{Admin as _, NewPause, PauseKind};
 use pillarbox_doctor::Doctor;
 use pillarbox_engine::maintain::{PauseNote, Pauses};
 use pillarbox_engine::run::Outbox;
@@ -382,7 +382,7 @@ async fn findings_are_shown_and_asked_for_once_a_minute() {
 
 /// Whoever is on call reads on the first page, and from the doctor, what this process does not deliver.
 #[tokio::test]
-async fn what_is_paused_is_told_on_the_first_page_and_by_the_doctor() {
+async fn pauses_are_shown_on_the_first_page_and_by_the_doctor() {
     struct Well;
     #[async_trait]
     impl Examine for Well {
@@ -419,7 +419,7 @@ async fn what_is_paused_is_told_on_the_first_page_and_by_the_doctor() {
 
 /// Counting a large table may take longer than the page waits for it. That is no fault of the database, and hides nothing that is known without.
 #[tokio::test(start_paused = true)]
-async fn what_is_paused_is_told_on_the_first_page_though_counting_does_not_end() {
+async fn pauses_are_shown_on_the_first_page_though_counting_does_not_end() {
     let broker = MemoryPublisher::new();
     broker.answer(publishers::Answer::Fail(PublishError::unavailable("connection refused")));
     let routes = Routes::new().route(Route::to(Arc::new(broker), "orders").named("orders"));
@@ -524,7 +524,7 @@ async fn nothing_is_said_to_be_well_that_was_not_checked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_found_is_shown_though_the_examination_does_not_end() {
+async fn findings_are_shown_though_the_examination_does_not_end() {
     let broker = MemoryPublisher::new();
     broker.answer(publishers::Answer::Fail(PublishError::unavailable("connection refused")));
     let forwarder = Routes::new().route(Route::to(Arc::new(broker), "orders").named("orders").types(["order.*"]));
@@ -608,7 +608,7 @@ async fn an_address_that_cannot_be_read_is_answered_by_a_page() {
 }
 
 #[tokio::test]
-async fn what_has_an_id_and_a_number_in_common_is_told_apart() {
+async fn events_whose_id_is_the_number_of_another_are_told_apart() {
     let store = MemoryStore::new();
     write_dead(&store, [event("order.placed").id("2"), event("order.paid").id("x")]).await;
     let site = Site::open(&store);

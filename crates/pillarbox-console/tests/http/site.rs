@@ -130,7 +130,7 @@ pub(crate) async fn write(store: &MemoryStore, events: impl IntoIterator<Item = 
 
 /// Commits events, and has them given up.
 pub(crate) async fn write_dead(store: &MemoryStore, events: impl IntoIterator<Item = EnvelopeBuilder>) {
-    use pillarbox_core::store::Upkeep as _;
+    use pillarbox_core::store::Admin as _;
 
     write(store, events).await;
     let refuse = async |_: Delivery| Err::<(), _>(HandlerError::unrecoverable("the card <b>was</b> declined"));

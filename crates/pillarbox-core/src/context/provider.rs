@@ -8,8 +8,8 @@ use crate::handle::BoxFuture;
 
 /// Carries a context of the process along with events: from the code that writes them to the handler.
 ///
-/// Registered with `OutboxBuilder::context`. A provider is never in the way: what it
-/// fails at, by an error or a panic, is left out with a warning, and events are written and handled without it.
+/// Registered with `OutboxBuilder::context`. A provider is never in the way: a step that
+/// fails, by an error or a panic, is left out with a warning, and events are written and handled without it.
 ///
 /// ```
 /// use pillarbox_core::context::ContextProvider;
@@ -55,7 +55,7 @@ pub trait ContextProvider: Send + Sync + 'static {
 
     /// Runs a handler within the context that the headers of its event describe.
     ///
-    /// `call` is the handler, of whatever kind. It is awaited once, inside of whatever is put around it; a call that is
+    /// `call` is the handler, of any kind. It is awaited once, inside the provider's context; a call that is
     /// dropped instead is run without a context. The handler's outcome passes by unseen. Providers nest: the first
     /// registered is the outermost.
     fn restore<'a>(&'a self, _headers: &'a Headers, call: BoxFuture<'a, ()>) -> BoxFuture<'a, ()> {

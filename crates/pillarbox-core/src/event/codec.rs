@@ -3,10 +3,10 @@ use bytes::Bytes;
 use super::{Event, InvalidEvent, Payload};
 use crate::error::BoxError;
 
-/// A format of payloads: how events become bytes and bytes become events again.
+/// A format of payloads, which turns events into bytes and bytes into events.
 ///
-/// An event type names its codec once, `#[event(codec = …)]`; without that it is [`Json`](super::codecs::Json). What was
-/// written stays in the table as it is and is delivered as it is; the codec works before and after that.
+/// An event type names its codec once, `#[event(codec = …)]`; without that it is [`Json`](super::codecs::Json). A
+/// written payload stays in the table as it is and is delivered as it is; the codec works before and after that.
 ///
 /// A codec is a type without a value. It implements [`Encode`] and [`Decode`] for the events it can take:
 ///
@@ -35,7 +35,7 @@ use crate::error::BoxError;
 /// }
 /// ```
 pub trait Codec {
-    /// The media type of what it writes, at most 128 characters, such as `application/x-protobuf`. An event type can
+    /// The media type of its payloads, at most 128 characters, such as `application/x-protobuf`. An event type can
     /// name a closer one, see [`Event::CONTENT_TYPE`].
     const CONTENT_TYPE: &'static str;
 }
@@ -50,7 +50,7 @@ pub trait Encode<T>: Codec {
     /// The payload of an event.
     ///
     /// # Errors
-    /// Whatever keeps the event from being written; the caller's transaction is not touched then.
+    /// The error keeps the event from being written; the caller's transaction is not touched then.
     fn encode(event: &T) -> Result<Vec<u8>, BoxError>;
 }
 

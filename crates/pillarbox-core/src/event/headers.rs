@@ -3,7 +3,7 @@ use std::collections::btree_map;
 
 use super::{InvalidEvent, limits};
 
-/// The bytes of memory that a header takes beside its name and value: two `String`s in a map, and what allocating them adds.
+/// The bytes of memory that a header takes beside its name and value: two `String`s in a map, and the overhead of their allocations.
 const OVERHEAD: usize = 96;
 
 /// The string map that travels with an event: trace context, correlation ids, routing hints.

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-/// A value that cannot be an event: which field, what is wrong with it, what to do about it.
+/// A value that cannot be an event: the field, the problem and the remedy.
 ///
 /// It is returned when the event is built, before any SQL, so the caller's transaction stays usable. Retrying the same
 /// value fails the same way.

@@ -30,7 +30,7 @@ pub const PAYLOAD_BYTES: usize = 1_048_576;
 pub const ROW_BYTES: usize = 16_000_000;
 /// Bytes of all header names and values together: 64 KiB.
 pub const HEADER_BYTES: usize = 65_536;
-/// Levels of nesting in a JSON payload: what every database accepts, and `serde_json`, by which typed handlers read.
+/// Levels of nesting in a JSON payload, which every database accepts, and `serde_json`, by which typed handlers read.
 pub const JSON_DEPTH: usize = 127;
 
 /// Accepts `text` if it is non-empty, at most `max` characters long, and free of NUL, which no database stores in text.

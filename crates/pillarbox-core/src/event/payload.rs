@@ -24,7 +24,7 @@ impl Payload {
     /// The content type of JSON.
     pub const JSON: &'static str = "application/json";
 
-    /// The JSON text, if that is what the payload is.
+    /// The JSON text, if the payload is JSON.
     #[must_use]
     pub fn as_json(&self) -> Option<&str> {
         match self {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_database_would_refuse_is_refused_first() {
+    fn payloads_that_a_database_would_refuse_are_refused_first() {
         for text in ["", "{", "{\"a\":1}x", "{'a':1}", "\"\u{1}\"", "nul"] {
             assert_eq!(json(text).map_err(|error| error.field()), Err("payload"), "{text}");
         }

@@ -29,7 +29,7 @@ impl Severity {
 pub struct Check {
     /// Its name, which never changes: `snapshot-pinned`.
     pub code: &'static str,
-    /// The weight of what it finds.
+    /// The weight of its finding.
     pub severity: Severity,
     /// The statement that holds when all is well: "no old snapshot is held".
     pub healthy: &'static str,
@@ -46,7 +46,7 @@ impl Check {
         Checked { check: self, judgement: Judgement::Healthy }
     }
 
-    /// The condition was found. `evidence` says where and how much; it holds no secret and no value of a row.
+    /// The condition was found. `evidence` gives place and extent; it holds no secret and no value of a row.
     #[must_use]
     pub fn found(&'static self, evidence: impl Into<String>) -> Checked {
         Checked { check: self, judgement: Judgement::Found { evidence: evidence.into(), command: None } }
@@ -102,7 +102,7 @@ pub enum Judgement {
     },
     /// It could not be looked for.
     NotChecked {
-        /// The reason, and what would allow it.
+        /// The reason, and the remedy.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Examinations: what a doctor looks for in a database or at a broker, and what it finds.
+//! Examinations: the checks of a doctor in a database or at a broker, and their findings.
 //!
 //! Stores and publishers declare their [`Check`]s and judge them; `pillarbox-doctor` runs them side by side, within time limits, with
 //! those that all stores have in common.

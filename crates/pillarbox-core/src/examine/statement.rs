@@ -1,5 +1,5 @@
-/// The beginning of a statement of another session, which ends before the first value or comment in it: what a program writes is nobody
-/// else's business.
+/// The beginning of a statement of another session, which ends before the first value or comment in it: those are private to its
+/// program.
 #[must_use]
 pub fn beginning(query: &str) -> String {
     const CHARACTERS: usize = 80;

@@ -65,7 +65,7 @@ impl Drop for AwaitedThread {
 }
 
 impl AwaitedThread {
-    /// The two sides of a call: one for whoever waits for it, one for the thread.
+    /// The two sides of a call: one for the task that waits for it, one for the thread.
     pub(super) fn new(abandoned: AbandonedThreads, task: AbortHandle) -> (Self, InThread) {
         let thread = Arc::new(Thread { state: AtomicU8::new(AWAITED), abandoned });
         (Self { thread: Arc::clone(&thread), task }, InThread(thread))

@@ -69,7 +69,7 @@ struct Abandoned {
 }
 
 impl AbandonedThreads {
-    /// None so far; `gauge` shows their number from now on, whatever becomes of the outbox: its threads may outlive it.
+    /// None so far; `gauge` shows their number from now on, also after the outbox has ended: its threads may outlive it.
     #[doc(hidden)]
     #[must_use]
     pub fn shown_by(gauge: Gauge) -> Self {
@@ -235,7 +235,7 @@ impl Delivery {
         self.row.event.payload().parse().map_err(HandlerError::unrecoverable)
     }
 
-    /// Reads the payload as a typed event, with the codec of its type; what a typed handler is given.
+    /// Reads the payload as a typed event, with the codec of its type, as for a typed handler.
     ///
     /// # Errors
     /// When the payload is of another content type, or not such an event. The error is unrecoverable: returned by the

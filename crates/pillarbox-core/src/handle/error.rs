@@ -33,7 +33,7 @@ const MAX_QUOTED: usize = 16;
 /// The consequence that a failure asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HandlerErrorKind {
-    /// Of the engine's own making: tried again, whatever the user's filters say about errors of theirs.
+    /// Raised by the engine; always retried, regardless of error filters.
     Interrupted,
     /// Another attempt after the backoff; this one counts.
     Retryable,

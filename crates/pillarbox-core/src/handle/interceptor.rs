@@ -30,8 +30,8 @@ pub trait Interceptor: Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// Runs after the handler, in reverse order, if `before` of this interceptor succeeded; with what the handler
-    /// decided, or the error of what failed.
+    /// Runs after the handler, in reverse order, if `before` of this interceptor succeeded; with the decision of the
+    /// handler, or the error that took its place.
     ///
     /// # Errors
     /// An error is logged and changes nothing.

@@ -118,7 +118,7 @@ pub(super) fn function_handler(
     HandlerFn(call)
 }
 
-/// The handler that answers with the outcome of what `call` returns, or with the error for which nothing was called.
+/// The handler that answers with the outcome of the future that `call` returns, or with the error that kept it from the call.
 pub(super) fn handler<Fut>(
     call: impl Fn(Delivery) -> Result<Fut, HandlerError> + Send + Sync + 'static,
 ) -> Arc<dyn Handler>

@@ -1,4 +1,4 @@
-//! The user's code for an event type: what it is given, what it answers, how it is found.
+//! The user's code for an event type: its arguments, its answers, its registration.
 
 mod batch;
 mod blocking;

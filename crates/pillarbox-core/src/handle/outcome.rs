@@ -19,7 +19,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// It is delivered, and its receiver knows it by this text: a broker's offset, an id in an answer. The row keeps it in its column
-    /// `delivered_as`, where it is kept at all, and whoever waits for the delivery is told.
+    /// `delivered_as`, where it is kept at all, and callers that wait for the delivery receive it.
     ///
     /// A text that is no [`Position`](crate::row::Position), since it is longer than 300 bytes or has control characters, is not kept: the event is
     /// delivered all the same, and the log says so.

@@ -42,7 +42,7 @@ impl<P: HandledEvent<Codec: Decode<P>>> ReadPart<P> for EventPart<P> {
     }
 }
 
-/// The kind of the event that a handler takes, and how it is read.
+/// The kind of the event that a handler takes, and the function that reads it.
 #[must_use]
 pub fn event<P>() -> (EventKind, Read<P>)
 where
@@ -51,7 +51,7 @@ where
     (EventPart(PhantomData).event_kind(), |delivery| EventPart(PhantomData).read(delivery))
 }
 
-/// The handler that calls `call` with what `read` reads.
+/// The handler that calls `call` with the result of `read`.
 pub fn typed<P: 'static>(
     read: Read<P>,
     call: impl Fn(P, Delivery) -> BoxFuture<'static, Answered> + Send + Sync + 'static,
@@ -103,7 +103,7 @@ pub fn outcomes<O: Answers>(answers: O) -> Vec<Answered> {
     answers.into_outcomes()
 }
 
-/// The future of a handler, with what `map` makes of its answer.
+/// The future of a handler, with its answer mapped by `map`.
 pub fn boxed<F: Future + Send + 'static, T: 'static>(future: F, map: fn(F::Output) -> T) -> BoxFuture<'static, T> {
     Box::pin(async move { map(future.await) })
 }

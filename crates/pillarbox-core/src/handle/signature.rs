@@ -1,4 +1,4 @@
-//! Functions as handlers, taken apart: the arguments, the answer, and what each of them has to be.
+//! Functions as handlers, taken apart: the arguments, the answer, and the requirements on each.
 //!
 //! A function is told by the number of its arguments alone. Only then is each part checked, by a trait of its own, so that the compiler
 //! names the part that is wrong instead of saying that the whole is no handler.

@@ -15,7 +15,7 @@ use super::{BoxFuture, Delivery, EventKind, Handler, HandlerError, IntoOutcome, 
 use crate::error::BoxError;
 use crate::event::Decode;
 use crate::ownership::{Fence, NodeId};
-use crate::plants;
+use crate::planted_bug;
 use crate::row::Verdict;
 use crate::store::Store;
 use crate::write::{
@@ -69,7 +69,7 @@ impl<S, F> fmt::Debug for InTransaction<S, F> {
 
 /// The transaction that a handler works in; see [`in_transaction`]. Its event becomes DONE when it commits, after the handler.
 ///
-/// It dereferences to what the driver runs statements on, and events are written on it as on the guard of `Outbox::begin`. The handler
+/// It dereferences to the driver's type that runs statements, and events are written on it as on the guard of `Outbox::begin`. The handler
 /// must not end it, which only a statement such as `COMMIT` would do: its event would be delivered again. Nor may the handler keep it: one
 /// that is not dropped when the handler returns is not committed.
 #[derive(Debug)]
@@ -219,12 +219,12 @@ where
     T: Connection<M> + Finish<M, Error = E>,
     E: Error + Send + Sync + 'static,
 {
-    if !plants::is("transaction_commits_without_its_event") {
+    if !planted_bug::is_active("transaction_commits_without_its_event") {
         let EventCompletion { store, node, fence, verdict } = completion;
         let command = store.complete(node, *fence, verdict);
         match Connection::<Guarded<M>>::run(&mut transaction, &command).await {
             Ok(1) => {}
-            Ok(_) if plants::is("transaction_of_a_stale_owner_commits") => {}
+            Ok(_) if planted_bug::is_active("transaction_of_a_stale_owner_commits") => {}
             Ok(_) => return Err(HandlerError::interrupted(NOT_OURS)),
             Err(error) => return Err(failed(NOT_RECORDED, &error)),
         }

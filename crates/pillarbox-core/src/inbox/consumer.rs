@@ -113,15 +113,15 @@ impl Inbox {
         BlockingInbox::new(self)
     }
 
-    /// Deletes what this consumer received longer ago than `older_than`, 1,000 messages in one transaction, and returns their number.
+    /// Deletes messages that this consumer received longer ago than `older_than`, 1,000 in one transaction, and returns their number.
     /// Between two transactions it waits for as long as the last one took.
     ///
-    /// The processes that run an outbox on these tables do so by themselves, for all consumers, with what is older than
-    /// `purge.inbox_after`: 30 days unless set otherwise. Where none runs, call this now and then, or [`purge_every`](Self::purge_every).
+    /// The processes that run an outbox on these tables do so by themselves, for all consumers, with messages older than
+    /// `purge.inbox_after`: 30 days unless set otherwise. If none runs, call this now and then, or [`purge_every`](Self::purge_every).
     ///
     /// # Errors
     /// A [`Config`](crate::error::StoreErrorKind::Config) error if `older_than` is zero, which would forget messages that may come again. Otherwise
-    /// the database's; what was deleted by then stays deleted.
+    /// the database's; messages deleted by then stay deleted.
     pub async fn purge(&self, older_than: Duration) -> Result<u64, StoreError> {
         purge(&*self.store, Some(&*self.consumer), older_than, BATCH, |_| ()).await
     }

@@ -1,4 +1,4 @@
-//! The inbox of a consumer: which messages it has received, recorded in the transaction of what it does with them.
+//! The inbox of a consumer: the messages that it has received, recorded in the transaction of its work on them.
 //!
 //! Brokers and webhooks deliver at least once. A consumer that records each message's id in the transaction of its own writes, and
 //! passes over the ids that are there, does its work once. The record is a row of a table beside the outbox's; it is kept for as long as

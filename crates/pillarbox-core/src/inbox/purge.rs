@@ -3,19 +3,19 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::error::{ConfigError, StoreError, StoreErrorKind};
-use crate::store::{Upkeep, operation};
+use crate::store::{Admin, operation};
 
 /// Consumers that are looked up at once.
 const PAGE: usize = 100;
 
-/// Deletes what was received longer ago than `older_than`, by `consumer` or by all: `batch` messages at most in one transaction. Between
+/// Deletes messages that `consumer`, or any, received longer ago than `older_than`: `batch` of them at most in one transaction. Between
 /// two transactions it waits for as long as the last one took. Calls `progress` after each with the number of messages deleted so far, and
 /// returns it at the end.
 ///
 /// # Errors
 /// A [`Config`](StoreErrorKind::Config) error if `older_than` is zero, which would forget messages that may come again, or `batch` is zero, which
-/// would never end. Otherwise the database's; what was deleted by then stays deleted.
-pub async fn purge<S: Upkeep + ?Sized>(
+/// would never end. Otherwise the database's; messages deleted by then stay deleted.
+pub async fn purge<S: Admin + ?Sized>(
     store: &S,
     consumer: Option<&str>,
     older_than: Duration,
@@ -55,7 +55,7 @@ fn check(older_than: Duration, batch: usize) -> Result<(), StoreError> {
 }
 
 /// The same for one consumer.
-async fn of_consumer<S: Upkeep + ?Sized>(
+async fn of_consumer<S: Admin + ?Sized>(
     store: &S,
     consumer: &str,
     older_than: Duration,

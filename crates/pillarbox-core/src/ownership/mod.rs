@@ -1,20 +1,22 @@
-//! Nodes, modes and partitions, and what a node's right to a row rests on: the words in which a store and the engine speak of who may
-//! deliver. The essay on how that stays right is in `ownership/mod.rs` of `pillarbox-engine`.
+//! Nodes, modes and partitions, and the basis of a node's right to a row: the terms in which a store and the engine speak of the right to
+//! deliver. The essay on keeping that right is in `ownership/mod.rs` of `pillarbox-engine`.
 
 mod epochs;
-mod hold;
+mod fence;
 mod mode;
 mod node;
 mod partitions;
+mod prior_attempt;
 mod sharing;
 pub mod spread;
 mod takeover;
 
 pub use epochs::Epochs;
-pub use hold::{CRASHED, DIED, Fence, PriorAttempt, begun_by};
+pub use fence::Fence;
 pub use mode::{NodeMode, UnknownMode};
 pub use node::{NodeId, NodeName};
 pub use partitions::Partitions;
+pub use prior_attempt::{CRASHED, DIED, PriorAttempt, begun_by};
 pub use sharing::Sharing;
 pub use takeover::{Owner, Takeover};
 
@@ -58,7 +60,7 @@ pub enum Renewal {
 }
 
 impl Renewal {
-    /// The answer where no row was renewed: the node's row is as it was `found`, and `last` is what the last confirmed renewal left.
+    /// The answer if no row was renewed: the node's row is as it was `found`, and `last` is the mark of the last confirmed renewal.
     #[must_use]
     pub fn refused(found: Option<LeaseMark>, last: Option<LeaseMark>) -> Self {
         match found.zip(last) {
@@ -100,9 +102,9 @@ pub struct Holding {
     pub owned: Partitions,
     /// The epoch of each partition that it owns.
     pub epochs: Epochs,
-    /// Of these, those that this call took: their events were delivered by others before.
+    /// The owned partitions that this call took: others delivered their events before.
     pub gained: Partitions,
-    /// Of the gained ones, those whose last owner died rather than gave them or left: what it was delivering may have been
+    /// The gained partitions whose last owner died rather than gave them or left: an event that it was delivering may have been
     /// the cause.
     pub unclean: Partitions,
     /// The partitions that it should own; `None` if 256 nodes stand before it.

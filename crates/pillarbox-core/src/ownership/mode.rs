@@ -2,7 +2,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::Fence;
-use crate::plants;
+use crate::planted_bug;
 
 /// The mode of a node: it decides which nodes may deliver a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,7 +43,7 @@ impl NodeMode {
     /// True if nodes of the two modes may run on the same table at the same time.
     #[must_use]
     pub fn coexists_with(self, other: Self) -> bool {
-        self == other || plants::is("modes_run_beside_each_other")
+        self == other || planted_bug::is_active("modes_run_beside_each_other")
     }
 }
 

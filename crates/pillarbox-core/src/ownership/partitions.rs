@@ -27,14 +27,14 @@ impl Partitions {
     /// Every partition.
     pub const ALL: Self = Self([u64::MAX; 4]);
 
-    /// Adds a partition; whether it was missing.
+    /// Adds a partition. True if it was missing.
     pub const fn insert(&mut self, partition: u8) -> bool {
         let missing = !self.contains(partition);
         self.0[word(partition)] |= bit(partition);
         missing
     }
 
-    /// Takes a partition out; whether it was there.
+    /// Takes a partition out. True if it was there.
     pub const fn remove(&mut self, partition: u8) -> bool {
         let there = self.contains(partition);
         self.0[word(partition)] &= !bit(partition);
@@ -59,13 +59,13 @@ impl Partitions {
         *self == Self::NONE
     }
 
-    /// Those in ascending order.
+    /// The partitions, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u8> + use<> {
         let set = *self;
         (0..=u8::MAX).filter(move |partition| set.contains(*partition))
     }
 
-    /// The set as the fewest ranges, ascending: what a query names instead of up to 256 numbers.
+    /// The set as the fewest ranges, ascending, for a query to name instead of up to 256 numbers.
     #[must_use]
     pub fn runs(&self) -> Vec<RangeInclusive<u8>> {
         let mut runs: Vec<RangeInclusive<u8>> = Vec::new();

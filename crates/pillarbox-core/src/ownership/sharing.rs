@@ -16,7 +16,7 @@ pub struct Sharing {
     pub epochs: Epochs,
     /// The partitions that no node owns.
     pub free: Partitions,
-    /// Of the free ones, those whose last owner died.
+    /// The free partitions whose last owner died.
     pub died: Partitions,
     /// The partitions that the node should own; `None` if 256 nodes stand before it.
     pub target: Option<RangeInclusive<u8>>,

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Nodes stand in the order in which they started: one that joins comes last, and the others keep their order and much of
-//! what they own.
+//! their partitions.
 
 use std::ops::RangeInclusive;
 
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_no_member_has_no_target() {
+    fn nodes_that_are_no_members_have_no_target() {
         assert_eq!(target(&[], &NodeId::from_stored("a")), None);
         assert_eq!(target(&nodes(2), &NodeId::from_stored("a")), None);
     }

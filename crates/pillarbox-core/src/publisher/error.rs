@@ -12,10 +12,10 @@ pub struct PublishError {
     retry_after: Option<Duration>,
 }
 
-/// The part of a destination that a failure concerns: what a route leaves alone where its target depends on the event.
+/// The part of a destination that a failure concerns: a route whose target depends on the event leaves it alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum FailureScope {
-    /// The broker, whatever the target: the connection, the credentials.
+    /// The broker, with all its targets: the connection, the credentials.
     #[default]
     Broker,
     /// The [server](super::Publisher::server) that the target names.

@@ -1,7 +1,6 @@
-//! Names of headers that are not an event's to give: those of the outbox, which every message has, and those by which a protocol
-//! is told what to do. All are compared without case, since HTTP, NATS and many consumers do.
+//! Names of headers that are not an event's to give: the outbox's own, which every message has, and those that control a protocol. All are compared without case, since HTTP, NATS and many consumers do.
 
-/// The event's id: what consumers deduplicate by.
+/// The event's id, by which consumers deduplicate.
 pub const ID: &str = "event-id";
 /// The event type, such as `order.placed`.
 pub const TYPE: &str = "event-type";
@@ -52,8 +51,8 @@ const OTHERS: Protocol =
     Protocol { kinds: &[], commands: &[], prefixes: &[], cloud_events: &["ce-"], underscores: false };
 
 const PROTOCOLS: [Protocol; 6] = [
-    // They say how a request is transferred, whom it is from, what it asks for, or what was signed; those that proxies set for what
-    // stands behind them are among them, since what stands there believes them.
+    // They say how a request is transferred, its origin, its preferences, or its signature. Headers that proxies set for the servers
+    // behind them are among them, since those servers believe them.
     Protocol {
         kinds: &["webhook"],
         commands: &[

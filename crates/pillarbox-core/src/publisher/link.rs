@@ -7,7 +7,7 @@ use crate::lock::Mutex;
 
 /// The one connection of a publisher, shared by all its calls: made when it is first needed, and again after it was lost.
 ///
-/// Only one caller at a time connects. Those who wait meanwhile share what comes of it, the failure too, so that a broker that is
+/// Only one caller at a time connects. Callers that wait meanwhile share the result, the failure too, so that a broker that is
 /// away is asked once and not once for each of them. Each method may be dropped at any await.
 ///
 /// ```
@@ -25,8 +25,8 @@ use crate::lock::Mutex;
 /// ```
 pub struct Link<C> {
     state: Mutex<State<C>>,
-    /// Held by the one who connects.
-    turn: tokio::sync::Mutex<()>,
+    /// Held while a caller connects.
+    connecting: tokio::sync::Mutex<()>,
 }
 
 /// A connection and its generation number.
@@ -55,13 +55,13 @@ impl<C: Clone> Link<C> {
     #[must_use]
     pub fn new() -> Self {
         let state = State { connection: None, made: 0, failed: 0, failure: Ok(()), closed: false };
-        Self { state: Mutex::new(state), turn: tokio::sync::Mutex::new(()) }
+        Self { state: Mutex::new(state), connecting: tokio::sync::Mutex::new(()) }
     }
 
-    /// The connection; if there is none, what `connect` makes. `connect` is dropped without being begun when it is not needed.
+    /// The connection; if there is none, one that `connect` makes. `connect` is dropped without being begun when it is not needed.
     ///
     /// # Errors
-    /// What `connect` failed with, here or in the call that this one waited for, or
+    /// The failure of `connect`, here or in the call that this one waited for, or
     /// [`Unavailable`](super::PublishErrorKind::Unavailable) once the link is closed.
     pub async fn get(&self, connect: impl Future<Output = Result<C, PublishError>>) -> Result<Linked<C>, PublishError> {
         self.get_if(|_| true, connect).await
@@ -80,7 +80,7 @@ impl<C: Clone> Link<C> {
         if let Some(linked) = self.find(&is_open)? {
             return Ok(linked);
         }
-        let _turn = self.turn.lock().await;
+        let _connecting = self.connecting.lock().await;
         if let Some(linked) = self.find(&is_open)? {
             return Ok(Linked { reused: false, ..linked });
         }
@@ -111,7 +111,7 @@ impl<C: Clone> Link<C> {
     pub fn lost(&self, linked: &Linked<C>) {
         let mut state = self.state.lock();
         let forgotten = if state.made == linked.number { state.connection.take() } else { None };
-        // What ends with a connection may take a moment, for which nobody else has to wait.
+        // Ending a connection may take a moment, so it happens outside the lock.
         drop(state);
         drop(forgotten);
     }

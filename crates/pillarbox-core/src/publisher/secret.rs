@@ -25,7 +25,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// Shows it, to those who need it.
+    /// Reveals it, for code that needs it.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named_and_nothing_else() {
+    fn missing_secrets_name_their_source_and_nothing_else() {
         let error = |json| read(json).expect_err("refused");
         assert!(error("{\"env\":\"PILLARBOX_NO_SUCH\"}").contains("PILLARBOX_NO_SUCH is not set"));
         assert!(error("\"\"").contains("it is empty; give the secret, or leave it out"));

@@ -17,7 +17,7 @@ pub enum TargetSyntax {
     /// A name without parts. Values stand as they are, and the publisher refuses what is no name.
     #[default]
     Name,
-    /// A URL. A value is one segment of its path: what RFC 3986 calls unreserved stays, all else is percent-encoded.
+    /// A URL. A value is one segment of its path: the unreserved characters of RFC 3986 stay, all others are percent-encoded.
     Url,
     /// Parts with these characters between them, or with a meaning of their own. In a value, these and `%` are percent-encoded.
     Parts(&'static [char]),

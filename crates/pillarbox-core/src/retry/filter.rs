@@ -8,7 +8,7 @@ type Predicate = Arc<dyn Fn(&(dyn Error + 'static)) -> bool + Send + Sync>;
 /// Selects the errors of a handler that are tried again.
 ///
 /// Every predicate is asked about the error and about each of its causes. An error that one of `never` matches is not tried
-/// again, whatever else matches. Where there is any `only`, an error that none of them matches is not tried again either.
+/// again, even if others match. If there is any `only`, an error that none of them matches is not tried again either.
 /// Without a predicate every error is. A [name](crate::handle::HandlerError::named) is a predicate as well.
 #[derive(Clone, Default)]
 pub struct ErrorFilter {
@@ -143,7 +143,7 @@ mod tests {
             HandlerError::classify,
             |error| HandlerError::classify(HandlerError::retryable(error)),
             |error| HandlerError::classify(Sending(error)),
-            // A `HandlerError` on the way hides nothing of what it was made of.
+            // A `HandlerError` on the way hides none of its causes.
             |error| HandlerError::classify(Sending(Box::new(HandlerError::retryable(error)))),
         ];
         let none = ErrorFilter::default;

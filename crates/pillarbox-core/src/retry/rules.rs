@@ -200,7 +200,7 @@ mod tests {
     use crate::clock::SystemRandom;
 
     #[test]
-    fn what_is_not_set_is_left_to_the_outbox() {
+    fn unset_retry_settings_are_left_to_the_outbox() {
         let open = Retry::new();
         assert!(open.policy().is_none() && open.attempts().is_none() && open.errors().is_none());
         let set = Retry::fixed(Duration::from_secs(7)).max_retries(3).retry_on_error::<std::fmt::Error>();

@@ -90,7 +90,7 @@ impl Process {
         Governed { process: self.clone(), task }
     }
 
-    /// Stops polling its futures; timers go on, and what wakes a future is remembered.
+    /// Stops polling its futures; timers go on, and the wake-ups of futures are remembered.
     pub fn stop(&self) {
         let mut state = self.lock();
         if state.phase == Phase::Running {

@@ -99,7 +99,7 @@ mod tests {
     fn texts_of_people_are_cut_and_stay_on_their_line() {
         let action = AuditedAction::new(&"ü".repeat(101), "re\0play\n", &"x".repeat(2_001));
         assert_eq!((action.who().chars().count(), action.subject().chars().count()), (100, 2_000));
-        assert!(action.subject().ends_with("xx…"), "whoever reads it sees that it is cut");
+        assert!(action.subject().ends_with("xx…"), "a reader sees that it is cut");
         assert_eq!(action.action(), "re play ");
         assert_eq!(AuditedAction::outcome(&"x".repeat(501)).chars().count(), 500);
     }

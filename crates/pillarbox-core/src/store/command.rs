@@ -7,7 +7,7 @@ use crate::row::Verdict;
 pub struct Command<'a> {
     /// The change, for stores without SQL.
     pub action: Action<'a>,
-    /// The statements, in execution order. The last one makes the change; those before it lock what the change rests on.
+    /// The statements, in execution order. The last one makes the change; the others lock the rows that it rests on.
     pub statements: Vec<Statement<'a>>,
 }
 

@@ -1,10 +1,10 @@
-use super::upkeep::is_cancelled;
+use super::admin::is_cancelled;
 use super::{ListedEvent, PendingState, Record};
 use crate::clock::Timestamp;
 use crate::row::Status;
 
-/// The state of an event as operators are told it, on the command line and in the console. It says more than the column `status`: whether a NEW
-/// event is delayed, and whether a DONE one was cancelled.
+/// The state of an event as operators see it, on the command line and in the console. Unlike the column `status` it tells a delayed NEW
+/// event from a due one, and a cancelled DONE event from a delivered one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventState {
     /// It waits for its first attempt, and is due.
@@ -15,7 +15,7 @@ pub enum EventState {
     Retrying,
     /// It was delivered.
     Done,
-    /// An operator has [cancelled](super::Upkeep::cancel) it.
+    /// An operator has [cancelled](super::Admin::cancel) it.
     Cancelled,
     /// It was given up.
     Dead,

@@ -6,7 +6,7 @@ use crate::examine::{Checked, Thresholds};
 /// A view of a store that a doctor examines it through: one connection of its own that takes no lock which a writer or a node would wait
 /// for, each statement of which the database ends by itself.
 ///
-/// Its reads, such as those of [`Upkeep`](super::Upkeep), have the same limit. Whoever asked for it [closes](Store::close) it, which
+/// Its reads, such as those of [`Admin`](super::Admin), have the same limit. The caller [closes](Store::close) the view, which
 /// leaves the store as it is.
 #[async_trait]
 pub trait Examine: Store {

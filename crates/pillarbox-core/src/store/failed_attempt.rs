@@ -4,7 +4,7 @@ use crate::clock::Timestamp;
 
 /// A failed attempt, as the history of its row keeps it: an element of the JSON array in the column `failures`.
 ///
-/// A row keeps its last [`KEPT`](Self::KEPT) failed attempts, whatever becomes of it: over a replay, and once it is DONE. They end
+/// A row keeps its last [`KEPT`](Self::KEPT) failed attempts: over a replay, and once it is DONE. They end
 /// with the row. A deferral is no failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedAttempt {
@@ -24,8 +24,8 @@ impl FailedAttempt {
     /// The number of characters that are kept of each error.
     pub const ERROR_CHARACTERS: usize = 500;
 
-    /// The failed attempts of a row, from its column `failures`, oldest first. What another program has written there in another form
-    /// is left out.
+    /// The failed attempts of a row, from its column `failures`, oldest first. Entries of another form,
+    /// as other programs may write them, are left out.
     #[must_use]
     pub fn all_of(column: Option<&str>) -> Vec<Self> {
         let elements: Vec<Value> = column.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
@@ -68,7 +68,7 @@ mod tests {
     use crate::clock::Timestamp;
 
     #[test]
-    fn what_another_program_wrote_is_left_out() {
+    fn entries_that_another_program_wrote_are_left_out() {
         let ours = r#"{"attempts": 2, "at": 1700000000123456, "node": "n-1", "error": "it's \"late\"", "more": 1}"#;
         let failed = FailedAttempt {
             attempts: 2,

@@ -34,7 +34,7 @@ struct State {
     history: History,
     changed: Option<Instant>,
     run: Option<Box<str>>,
-    /// The time at which the server last said for how long it had been up.
+    /// The time at which the server last stated its uptime.
     up: Option<(Instant, Duration)>,
 }
 

@@ -10,6 +10,6 @@ pub struct InboxConsumer {
 }
 
 impl InboxConsumer {
-    /// The highest number of messages of one consumer that [`Upkeep::count_inbox`](super::Upkeep::count_inbox) counts.
+    /// The highest number of messages of one consumer that [`Admin::count_inbox`](super::Admin::count_inbox) counts.
     pub const COUNTED_UP_TO: u64 = 1_000_000;
 }

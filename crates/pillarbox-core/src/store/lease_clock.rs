@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::NodeStatus;
 use crate::clock::Timestamp;
 
-/// The lease to reckon with where no node says how long its own is.
+/// The lease to assume if no node states the length of its own.
 pub(super) const USUAL_LEASE: Duration = Duration::from_secs(15);
 /// An old anchor is kept no longer than this.
 const LONGEST_HOLD: Duration = Duration::from_secs(86_400);
@@ -16,7 +16,7 @@ const TOLERANCE: u32 = 20;
 /// Judges whether the leases of nodes have ended, by the database's clock and by the monotonic clock of this process.
 ///
 /// A lease ends at a time of day by the database's clock. If that clock jumps forward, the leases of living nodes seem to have ended,
-/// and whoever takes over then delivers beside their owners. So each look at the nodes leaves an *anchor*: the time that the database
+/// and a node that takes over then delivers beside their owners. So each look at the nodes leaves an *anchor*: the time that the database
 /// showed, and the moment at which it was asked by the monotonic clock. From then on, the database's clock is believed up to a
 /// *bound*:
 ///
@@ -37,9 +37,9 @@ pub struct LeaseClock {
     state: Mutex<State>,
 }
 
-/// The nodes of a table, judged by a [`LeaseClock`].
+/// The nodes of a table, divided by a [`LeaseClock`] into those whose lease has ended and the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Judged {
+pub struct NodesByLease {
     /// The nodes whose lease has ended.
     pub ended: Vec<NodeStatus>,
     /// All others, in the order in which they came.
@@ -48,7 +48,7 @@ pub struct Judged {
     pub spared_for: Option<Duration>,
 }
 
-impl Judged {
+impl NodesByLease {
     /// The time until the next lease ends, if it does in `found` by the database's clock alone.
     #[must_use]
     pub fn next_expiry(&self, found: Option<Duration>) -> Option<Duration> {
@@ -76,7 +76,7 @@ struct Jump {
     until: Instant,
 }
 
-/// A look at the nodes: what the database showed, when, and for which leases.
+/// A look at the nodes: the time that the database showed, the moment of asking, and the leases.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     seen: Anchor,
@@ -106,7 +106,7 @@ impl Anchor {
 }
 
 impl State {
-    /// Notes a look. Returns how far the clock jumped, if this look is the first to show it.
+    /// Notes a look. Returns the length of a jump of the clock, if this look is the first to show it.
     fn observe(&mut self, look: &Look) -> Option<Duration> {
         let Some(anchor) = self.anchor else {
             self.anchor = Some(look.seen);
@@ -147,9 +147,9 @@ impl LeaseClock {
 
     /// Does the same, and tells the nodes whose lease has ended from the others.
     #[must_use]
-    pub fn judge(&self, nodes: Vec<NodeStatus>, now: Timestamp, asked: Instant) -> Judged {
+    pub fn judge(&self, nodes: Vec<NodeStatus>, now: Timestamp, asked: Instant) -> NodesByLease {
         let bound = self.look(&nodes, now, asked, Instant::now()).unwrap_or(now);
-        let mut judged = Judged::default();
+        let mut judged = NodesByLease::default();
         for node in nodes {
             if node.expires_at <= now.min(bound) {
                 judged.ended.push(node);
@@ -200,7 +200,7 @@ mod tests {
         (jumped, state.bound(&look).expect("an anchor").as_micros() / 1000)
     }
 
-    /// Each line: when it was asked and answered, the database's time, how far it is found to have jumped, and the bound.
+    /// The times of question and answer, the database's time, the jump that is found, and the bound.
     type Line = ((u64, u64), i64, Option<u64>, i64);
 
     #[test]

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_fields_of_a_record_are_named() {
         let error = |json: &str| Record::from_json(json).expect_err("is no record").to_string();
         assert!(error("{}").starts_with("missing field `seq`"), "{}", error("{}"));
         for digits in ["0", "0g", "é"] {

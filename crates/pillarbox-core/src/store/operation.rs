@@ -54,65 +54,65 @@ pub const INTERVENTIONS: &str = "look for changes by operators";
 pub const WAKE: &str = "wake other nodes";
 /// [`WakeUps::listen`](super::WakeUps::listen).
 pub const LISTEN: &str = "listen for other nodes";
-/// [`Upkeep::counts`](super::Upkeep::counts).
+/// [`Admin::counts`](super::Admin::counts).
 pub const COUNTS: &str = "count events";
-/// [`Upkeep::backlog`](super::Upkeep::backlog).
+/// [`Admin::backlog`](super::Admin::backlog).
 pub const BACKLOG: &str = "count the backlog";
-/// [`Upkeep::nodes`](super::Upkeep::nodes).
+/// [`Admin::nodes`](super::Admin::nodes).
 pub const NODES: &str = "list the nodes";
-/// [`Upkeep::partitions`](super::Upkeep::partitions).
+/// [`Admin::partitions`](super::Admin::partitions).
 pub const PARTITIONS: &str = "count the backlog of the partitions";
-/// [`partition_owners`](super::Upkeep::partition_owners)
+/// [`partition_owners`](super::Admin::partition_owners)
 pub const PARTITION_OWNERS: &str = "list the owners of the partitions";
-/// [`Upkeep::blocked`](super::Upkeep::blocked).
+/// [`Admin::blocked`](super::Admin::blocked).
 pub const BLOCKED: &str = "list blocked keys";
-/// [`Upkeep::head_of`](super::Upkeep::head_of).
+/// [`Admin::head_of`](super::Admin::head_of).
 pub const HEAD_OF: &str = "look for the event that another waits behind";
-/// [`Upkeep::records`](super::Upkeep::records).
+/// [`Admin::records`](super::Admin::records).
 pub const RECORDS: &str = "read an event";
-/// [`Upkeep::states`](super::Upkeep::states).
+/// [`Admin::states`](super::Admin::states).
 pub const STATES: &str = "read the states of events";
-/// [`Upkeep::pending`](super::Upkeep::pending).
+/// [`Admin::pending`](super::Admin::pending).
 pub const PENDING: &str = "list pending events";
-/// [`Upkeep::count_pending`](super::Upkeep::count_pending).
+/// [`Admin::count_pending`](super::Admin::count_pending).
 pub const COUNT_PENDING: &str = "count pending events";
-/// [`Upkeep::retry_now`](super::Upkeep::retry_now).
+/// [`Admin::retry_now`](super::Admin::retry_now).
 pub const RETRY_NOW: &str = "retry pending events now";
-/// [`Upkeep::cancel`](super::Upkeep::cancel).
+/// [`Admin::cancel`](super::Admin::cancel).
 pub const CANCEL: &str = "cancel pending events";
-/// [`Upkeep::pause`](super::Upkeep::pause).
+/// [`Admin::pause`](super::Admin::pause).
 pub const PAUSE: &str = "pause an event type or a handler";
-/// [`Upkeep::resume`](super::Upkeep::resume).
+/// [`Admin::resume`](super::Admin::resume).
 pub const RESUME: &str = "resume an event type or a handler";
-/// [`Upkeep::pauses`](super::Upkeep::pauses).
+/// [`Admin::pauses`](super::Admin::pauses).
 pub const PAUSES: &str = "list what is paused";
-/// [`Upkeep::count_paused`](super::Upkeep::count_paused).
+/// [`Admin::count_paused`](super::Admin::count_paused).
 pub const COUNT_PAUSED: &str = "count paused events";
-/// [`Upkeep::dead`](super::Upkeep::dead).
+/// [`Admin::dead`](super::Admin::dead).
 pub const DEAD: &str = "list DEAD events";
-/// [`Upkeep::count_dead`](super::Upkeep::count_dead).
+/// [`Admin::count_dead`](super::Admin::count_dead).
 pub const COUNT_DEAD: &str = "count DEAD events";
-/// [`Upkeep::replay`](super::Upkeep::replay).
+/// [`Admin::replay`](super::Admin::replay).
 pub const REPLAY: &str = "replay DEAD events";
-/// [`Upkeep::discard`](super::Upkeep::discard).
+/// [`Admin::discard`](super::Admin::discard).
 pub const DISCARD: &str = "discard DEAD events";
-/// [`Upkeep::purge`](super::Upkeep::purge).
+/// [`Admin::purge`](super::Admin::purge).
 pub const PURGE: &str = "purge events";
-/// [`Upkeep::inbox_consumers`](super::Upkeep::inbox_consumers).
+/// [`Admin::inbox_consumers`](super::Admin::inbox_consumers).
 pub const INBOX_CONSUMERS: &str = "list the consumers of the inbox";
-/// [`Upkeep::count_inbox`](super::Upkeep::count_inbox).
+/// [`Admin::count_inbox`](super::Admin::count_inbox).
 pub const COUNT_INBOX: &str = "count the messages of the inbox";
-/// [`Upkeep::purge_inbox`](super::Upkeep::purge_inbox).
+/// [`Admin::purge_inbox`](super::Admin::purge_inbox).
 pub const PURGE_INBOX: &str = "purge the inbox";
-/// [`Upkeep::recent`](super::Upkeep::recent).
+/// [`Admin::recent`](super::Admin::recent).
 pub const RECENT: &str = "list events";
-/// [`Upkeep::record_action`](super::Upkeep::record_action).
+/// [`Admin::record_action`](super::Admin::record_action).
 pub const RECORD_ACTION: &str = "record an action";
-/// [`Upkeep::end_action`](super::Upkeep::end_action).
+/// [`Admin::end_action`](super::Admin::end_action).
 pub const END_ACTION: &str = "record the end of an action";
-/// [`Upkeep::actions`](super::Upkeep::actions).
+/// [`Admin::actions`](super::Admin::actions).
 pub const ACTIONS: &str = "list the actions";
-/// [`Upkeep::purge_actions`](super::Upkeep::purge_actions).
+/// [`Admin::purge_actions`](super::Admin::purge_actions).
 pub const PURGE_ACTIONS: &str = "purge the audit table";
 /// [`Examine::examine`](super::Examine::examine).
 pub const EXAMINE: &str = "examine the database";

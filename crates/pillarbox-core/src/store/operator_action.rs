@@ -1,16 +1,16 @@
-use super::Upkeep;
+use super::Admin;
 use crate::error::StoreError;
 
 /// A change of events that operators make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OperatorAction {
-    /// [Replays](Upkeep::replay) DEAD events.
+    /// [Replays](Admin::replay) DEAD events.
     Replay,
-    /// [Discards](Upkeep::discard) DEAD events.
+    /// [Discards](Admin::discard) DEAD events.
     Discard,
-    /// [Retries](Upkeep::retry_now) pending events that wait for a time.
+    /// [Retries](Admin::retry_now) pending events that wait for a time.
     RetryNow,
-    /// [Cancels](Upkeep::cancel) pending events.
+    /// [Cancels](Admin::cancel) pending events.
     Cancel,
 }
 
@@ -53,7 +53,7 @@ impl OperatorAction {
     ///
     /// # Errors
     /// The database's.
-    pub async fn apply<S: Upkeep + ?Sized>(self, store: &S, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
+    pub async fn apply<S: Admin + ?Sized>(self, store: &S, seqs: &[i64]) -> Result<Vec<i64>, StoreError> {
         match self {
             Self::Replay => store.replay(seqs).await,
             Self::Discard => store.discard(seqs).await,

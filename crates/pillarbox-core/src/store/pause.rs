@@ -8,9 +8,9 @@ use crate::event::limits;
 /// The thing that an operator has paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PauseKind {
-    /// An event type, whatever handler takes its events.
+    /// An event type, for any handler of its events.
     Type,
-    /// A handler that has a name, whatever the type of its events.
+    /// A handler that has a name, for events of any type.
     Handler,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for PauseKind {
 /// An event type or a handler that is paused: no call of it begins on any node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pause {
-    /// The kind of what is paused.
+    /// An event type or a handler.
     pub kind: PauseKind,
     /// The event type, or the name of the handler.
     pub name: String,
@@ -55,14 +55,14 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// The number of pauses that a table holds at most.
-    pub const MOST: usize = 1000;
-    /// The characters of a reason at most.
-    pub const REASON: usize = 1000;
-    /// The characters of the name of whoever pauses at most.
-    pub const BY: usize = 255;
+    /// The maximum number of pauses in a table.
+    pub const MAX_PAUSES: usize = 1000;
+    /// The maximum number of characters of a reason.
+    pub const MAX_REASON_CHARS: usize = 1000;
+    /// The maximum number of characters of [`Pause::by`].
+    pub const MAX_BY_CHARS: usize = 255;
     /// The longest time after which a pause ends by itself: ten years.
-    pub const LONGEST: Duration = Duration::from_secs(3650 * 24 * 3600);
+    pub const MAX_LENGTH: Duration = Duration::from_secs(3650 * 24 * 3600);
 
     /// True if rows of this type for this handler wait for its end.
     #[must_use]
@@ -77,7 +77,7 @@ impl Pause {
 /// A pause that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPause {
-    /// The kind of what is to be paused.
+    /// An event type or a handler.
     pub kind: PauseKind,
     /// The event type, or the name of the handler.
     pub name: String,
@@ -106,10 +106,10 @@ impl NewPause {
             PauseKind::Handler => ("pause.handler", limits::HANDLER_ID),
         };
         check_text(field, &self.name, most)?;
-        self.by.as_ref().map_or(Ok(()), |by| check_text("pause.by", by, Pause::BY))?;
-        self.reason.as_ref().map_or(Ok(()), |reason| check_text("pause.reason", reason, Pause::REASON))?;
+        self.by.as_ref().map_or(Ok(()), |by| check_text("pause.by", by, Pause::MAX_BY_CHARS))?;
+        self.reason.as_ref().map_or(Ok(()), |reason| check_text("pause.reason", reason, Pause::MAX_REASON_CHARS))?;
         match self.length {
-            Some(length) if length < Duration::from_millis(1) || length > Pause::LONGEST => Err(ConfigError::new(
+            Some(length) if length < Duration::from_millis(1) || length > Pause::MAX_LENGTH => Err(ConfigError::new(
                 "pause.for",
                 format!("is {length:?}"),
                 "set a time from 1ms to 3650 days, or none to pause until it is resumed",
@@ -138,9 +138,9 @@ fn check_text(field: &'static str, text: &str, most: usize) -> Result<(), Config
 pub enum PauseChange {
     /// It is paused from now on.
     Paused,
-    /// It was paused already: the reason, the end and who pauses it are those of the new pause.
+    /// It was paused already: its reason, end and author are now those of the new pause.
     Updated,
-    /// As many are paused as there can be: [`Pause::MOST`].
+    /// Refused: the table holds the maximum number of pauses, [`Pause::MAX_PAUSES`].
     TooMany,
 }
 
@@ -184,7 +184,8 @@ mod tests {
         ] {
             assert_eq!(refused.check().map_err(|error| error.field()), Err(field), "{refused:?}");
         }
-        let full = NewPause { reason: text(&long[1..]), by: text(&long[..255]), length: Some(Pause::LONGEST), ..pause };
+        let full =
+            NewPause { reason: text(&long[1..]), by: text(&long[..255]), length: Some(Pause::MAX_LENGTH), ..pause };
         assert_eq!(full.check(), Ok(()));
     }
 }

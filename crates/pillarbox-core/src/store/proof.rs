@@ -8,22 +8,22 @@ use super::Writers;
 /// or below it.
 ///
 /// A database gives out `seq` when a row is inserted, and shows the row when its transaction commits, so rows appear out of order.
-/// The proof takes two looks: which transactions could commit rows when `seq` was the highest; and later, that none of those is
-/// still there. A transaction that is prepared in between may go by another name afterwards, so where one of them has gone, those
-/// that were prepared meanwhile are waited for as well.
+/// The proof takes two looks: the first names the transactions that could commit rows when `seq` was the highest, a later one shows
+/// that none of them is still there. A transaction that is prepared in between may go by another name afterwards: so if one of them has
+/// gone, the ones prepared meanwhile are waited for as well.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Proof {
     seq: i64,
     /// The transactions that were open when `seq` was the highest, and still are.
     open: BTreeSet<String>,
-    /// Transactions that were prepared since then, one of which may be one of those that are gone.
+    /// Transactions that were prepared since then; each may be one of `open` that is gone under its old name.
     later: BTreeSet<String>,
     /// Prepared transactions that have been waited for or counted as such.
     known: BTreeSet<String>,
 }
 
 impl Proof {
-    /// Takes in another look, and returns the `seq` up to which the table is complete now, if that is proven by it. `next` is the
+    /// Notes another look, and returns the `seq` up to which the table is complete now, if that is proven by it. `next` is the
     /// proof under way, and afterwards the one that follows. Nothing is proven where the database does not name its transactions.
     pub fn advance(next: &mut Option<Self>, writers: Writers) -> Option<i64> {
         let open: BTreeSet<String> = writers.open?.into_iter().collect();
@@ -33,7 +33,7 @@ impl Proof {
         }
         let prepared: BTreeSet<String> = writers.prepared.into_iter().collect();
         if let Some(proof) = next
-            && proof.is_pending(&open, &prepared)
+            && proof.observe(&open, &prepared)
         {
             return None;
         }
@@ -41,8 +41,8 @@ impl Proof {
         next.replace(begun).map(|proof| proof.seq)
     }
 
-    /// Takes in which transactions are open now, prepared ones included; true if one of those waited for may be among them.
-    fn is_pending(&mut self, open: &BTreeSet<String>, prepared: &BTreeSet<String>) -> bool {
+    /// Notes the transactions that are open now, prepared ones included. True if one of those waited for may be among them.
+    fn observe(&mut self, open: &BTreeSet<String>, prepared: &BTreeSet<String>) -> bool {
         // Only a name of the beginning can become another, so that this ends however many are prepared.
         let renamed = self.open.iter().any(|name| !open.contains(name) && !self.known.contains(name));
         self.open.retain(|name| open.contains(name));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_complete_when_all_who_wrote_then_have_ended() {
+    fn rows_are_complete_when_all_transactions_that_wrote_then_have_ended() {
         check(&[
             (10, &["a", "b"], None),
             (20, &["b", "c"], None),

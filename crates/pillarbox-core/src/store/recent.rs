@@ -32,7 +32,7 @@ pub struct EventFilter {
     pub before: Option<Timestamp>,
     /// With this text in the error. The text is literal and its case counts.
     pub error: Option<String>,
-    /// The maximum number of rows that a page reads, whether they match or not; above zero.
+    /// The maximum number of rows that a page reads, matching or not; above zero.
     pub read_at_most: usize,
 }
 
@@ -149,7 +149,7 @@ pub enum RowSet {
     Dead,
 }
 
-/// An event in whatever state. Its payload is in its [`Record`](super::Record).
+/// An event in any state. Its payload is in its [`Record`](super::Record).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedEvent {
     /// Its place in the order of the table.

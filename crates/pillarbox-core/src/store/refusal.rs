@@ -77,7 +77,7 @@ pub fn no_partitions() -> String {
     unmigrated(&format!("{problem}; restore it, or drop the tables"))
 }
 
-/// A migration does not get the locks that it needs; `others` says who may have them.
+/// A migration does not get the locks that it needs; `others` names their likely holders.
 #[must_use]
 pub fn in_use(table: &TableName, others: &str) -> String {
     format!("the tables of {table} are in use{others}; end what keeps them, and migrate again")

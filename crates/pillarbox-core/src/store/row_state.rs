@@ -1,4 +1,4 @@
-use super::upkeep::is_cancelled;
+use super::admin::is_cancelled;
 use crate::event::EventId;
 use crate::row::Status;
 
@@ -33,7 +33,7 @@ impl RowState {
         Self { event_id, handler, status, error, delivered_as }
     }
 
-    /// True if the row was [cancelled](super::Upkeep::cancel).
+    /// True if the row was [cancelled](super::Admin::cancel).
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         is_cancelled(self.status.code(), self.error.as_deref())

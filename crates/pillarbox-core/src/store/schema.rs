@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::TableName;
 use super::refusal::{UPGRADE, unmigrated};
 
-/// The time for which a migration tries to get the locks it needs, before it says who keeps them.
+/// The time for which a migration tries to get the locks it needs, before it names their holders.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 /// The time for which a statement of a migration waits for a lock.
 pub const LOCK_WAIT: Duration = Duration::from_secs(2);

@@ -8,7 +8,7 @@ use crate::error::StoreError;
 /// others: it is a hint to read the table.
 #[async_trait]
 pub trait WakeUps: fmt::Debug + Send + Sync {
-    /// Wakes whoever listens on this table, in any process.
+    /// Wakes all listeners on this table, in any process.
     ///
     /// # Behavior
     /// - `a_notification_wakes_every_listener`

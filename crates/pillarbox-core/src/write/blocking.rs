@@ -96,7 +96,7 @@ impl BlockingWriter<'_> {
 /// A transaction of a driver that blocks its thread, which tells the outbox of its commit. Returned by
 /// [`BlockingWriter::begin`].
 ///
-/// As [`Transaction`], it dereferences to what the driver runs statements on. Dropped without [`commit`](Self::commit) it
+/// As [`Transaction`], it dereferences to the driver's type that runs statements. Dropped without [`commit`](Self::commit) it
 /// rolls back, and its events never existed.
 #[derive(Debug)]
 pub struct BlockingTransaction<T, M>(Transaction<T, M>);

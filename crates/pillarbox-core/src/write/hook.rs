@@ -8,7 +8,7 @@ use crate::event::Envelope;
 /// Sees every batch of events on its way into the table.
 ///
 /// `before_write` → insert → `after_write` → commit or rollback → `after_commit` or `after_rollback`. There is one call
-/// of each per batch. What happens after the insert cannot be vetoed, so those calls return nothing.
+/// of each per batch. Nothing after the insert can be vetoed, so those calls return nothing.
 ///
 /// The end of a transaction is known for the guard of `Outbox::begin` and for
 /// `Outbox::commit`, which also tell what was rolled back to a savepoint. For a receipt passed

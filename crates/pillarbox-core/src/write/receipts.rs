@@ -55,7 +55,7 @@ impl Receipts {
         state.may_be_undone = true;
     }
 
-    /// The guard lends the driver's side of the transaction. What was lent can execute nothing more once the guard writes again.
+    /// The guard lends the driver's side of the transaction. The loan ends once the guard writes again.
     pub(super) fn lend(&self) {
         let mut state = self.state.lock();
         state.may_be_undone |= !state.receipts.is_empty();

@@ -30,7 +30,7 @@ impl Savepoint {
             return written;
         }
         if written.is_err() {
-            // Where this fails as well, the connection is lost, or the database has rolled back the whole transaction.
+            // If this fails as well, the connection is lost, or the database has rolled back the whole transaction.
             let _ = run(connection, "ROLLBACK TO SAVEPOINT pillarbox_write").await;
         }
         // On MySQL the next one of that name takes its place, which saves a round trip; on SQLite they would pile up.

@@ -112,7 +112,7 @@ impl<T: Finish<M>, M> Transaction<T, M> {
     /// Dropped before it is first polled, the transaction is rolled back. Dropped later, its outcome is unknown, as after an error.
     ///
     /// # Errors
-    /// The driver's. Whether the transaction committed is unknown then; if it did, its events are delivered by the cold
+    /// The driver's. It is unknown then if the transaction committed; if it did, its events are delivered by the cold
     /// path, and if it did not, they never existed.
     pub async fn commit(self) -> Result<(), T::Error> {
         let Self { open, inner, receipts, .. } = self;

@@ -63,7 +63,7 @@ pub(super) async fn insert_some_unique<M, C: Connection<M>>(
     Ok(inserted)
 }
 
-/// The number by which the `seq` of a row that has ended is less where [`Store::insert_unique`] answers with it: half of what there is.
+/// The offset that [`Store::insert_unique`] subtracts from the `seq` of an ended row: half the range of numbers.
 pub const ENDED: i64 = 1 << 62;
 
 /// Inserts one row that has a unique key, unless a row with the same key is pending. See [`Store::insert_unique`]. One that `is_alone` in its write

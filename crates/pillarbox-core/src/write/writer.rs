@@ -34,7 +34,7 @@ pub struct WriterParts {
 /// Makes the rows of events: adds the writer's context to their headers, and makes one row for each named handler.
 #[doc(hidden)]
 pub trait RowMaker: Send + Sync {
-    /// The rows. Those of one event are adjacent.
+    /// The rows; all of one event are adjacent.
     fn rows(&self, events: Vec<Envelope>) -> Vec<NewRow>;
 
     /// An insert has ended: the time that it took, and the number of its rows if it succeeded.

@@ -5,7 +5,7 @@ use super::probe::{Found, Presence};
 use super::unique::Inserted;
 use super::{CommitSink, NewRow, Skipped, WriterHooks};
 use crate::event::{Envelope, EventId};
-use crate::plants;
+use crate::planted_bug;
 use crate::store::Store;
 
 /// The receipt of a write: the ids of its events, in order, and what the hot path needs to deliver them from memory.
@@ -20,7 +20,7 @@ pub struct Written {
 
 #[derive(Debug)]
 struct Inner {
-    /// Those of one event, of which each of its handlers has one, lie together and share it.
+    /// The rows; all of one event, one for each of its handlers, are adjacent and share it.
     rows: Vec<NewRow>,
     /// Ascending.
     seqs: Vec<i64>,
@@ -147,7 +147,9 @@ impl Written {
         let fates =
             self.inner.rows.iter().zip(&self.inner.seqs).map(|(row, seq)| found.presence(probed, *seq, row.event_id()));
         let mut known = fates.filter(|fate| *fate != Presence::Unknown).peekable();
-        known.peek().is_some() && known.all(|fate| fate == Presence::Gone) && !plants::is("rolled_back_rows_go_hot")
+        known.peek().is_some()
+            && known.all(|fate| fate == Presence::Gone)
+            && !planted_bug::is_active("rolled_back_rows_go_hot")
     }
 
     /// Somebody says that the transaction has committed.

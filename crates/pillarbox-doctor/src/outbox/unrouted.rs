@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_is_counted_and_its_types_are_named() {
+    fn unrouted_events_are_counted_and_their_types_are_named() {
         let two = [event(7, "order", NO_ROUTE), event(8, "mail", "503"), event(9, "bill", NO_ROUTE)];
         let expected = format!("events: 2, of type `bill`, `order`; the first is row 7: {NO_ROUTE}");
         assert_eq!(evidence(&two), expected);

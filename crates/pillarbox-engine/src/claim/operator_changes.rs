@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::clock::Random;
 use pillarbox_core::ownership::NodeMode;
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::store::{Interventions, Store};
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
@@ -92,8 +92,8 @@ impl OperatorChanges {
         if was_failing {
             tracing::info!("operator changes can be read again");
         }
-        let is_paused_anew = pauses.set(paused) && !plants::is("pauses_unnoticed_in_memory");
-        let has_changed = count != *known && !plants::is("interventions_unnoticed_in_memory");
+        let is_paused_anew = pauses.set(paused) && !planted_bug::is_active("pauses_unnoticed_in_memory");
+        let has_changed = count != *known && !planted_bug::is_active("interventions_unnoticed_in_memory");
         if !has_changed && !is_paused_anew {
             return;
         }
@@ -123,7 +123,7 @@ impl OperatorChangesLoop {
             };
             let pauses = in_flight.pauses();
             if !is_notified && pauses.is_empty() && in_flight.is_empty() && !changes.is_failing() {
-                pauses.set_stale(!plants::is("pauses_unnoticed_when_idle"));
+                pauses.set_stale(!planted_bug::is_active("pauses_unnoticed_when_idle"));
                 continue;
             }
             changes.poll().await;

@@ -4,7 +4,7 @@ mod state;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::Heads;
 use tokio::sync::mpsc;
@@ -230,7 +230,7 @@ impl OrderedPoller {
     /// the mark.
     fn restart_if_intervened(&mut self, interventions: i64) -> bool {
         let changed = std::mem::replace(&mut self.state.interventions, interventions) != interventions
-            && !plants::is("interventions_ignored");
+            && !planted_bug::is_active("interventions_ignored");
         if changed {
             self.queue.intervened();
             self.start_over();

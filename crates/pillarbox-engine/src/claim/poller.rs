@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::StoreError;
 use pillarbox_core::ownership::{Fence, NodeMode, PriorAttempt};
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{Fetch, FetchScope, Fetched, FetchedRow, Heads, Row, RowId, highest_seq};
 use tokio::sync::mpsc;
@@ -137,7 +137,7 @@ impl Poller {
         loop {
             let room = shares.fetch_room();
             // In turns, if there is something of both.
-            let is_late = Instant::now() >= latest && !plants::is("wake_up_without_fallback");
+            let is_late = Instant::now() >= latest && !planted_bug::is_active("wake_up_without_fallback");
             let is_due = room.is_some() && (sweep.is_under_way() || is_late);
             if let Some(wanted) = self.passed.wanted(&shares)
                 && !(is_due && self.read_passed)
@@ -197,7 +197,8 @@ impl Poller {
         }
         let fetch = self.aim(sweep, job, &fetching, size, left_out);
         let excluded = fetch.exclude.iter().min().copied();
-        let Some(Fetched { mut rows, cut, next_due, interventions, .. }) = self.cursor.fetch(&fetch).await? else {
+        let Some(Fetched { mut rows, truncated, next_due, interventions, .. }) = self.cursor.fetch(&fetch).await?
+        else {
             drop(fetching);
             return std::future::pending().await;
         };
@@ -210,7 +211,7 @@ impl Poller {
             self.start_over(sweep);
             return Ok(true);
         }
-        let full = cut || rows.len() >= fetch.limit;
+        let full = truncated || rows.len() >= fetch.limit;
         if self.is_in_order() && !self.arrange(&mut rows, full).await? {
             self.start_over(sweep);
             return Ok(true);
@@ -414,7 +415,7 @@ impl Poller {
     fn restart_if_intervened(&mut self, sweep: &mut Sweep, interventions: i64) -> bool {
         let changed = self.is_in_order()
             && std::mem::replace(&mut self.interventions, interventions) != interventions
-            && !plants::is("interventions_ignored");
+            && !planted_bug::is_active("interventions_ignored");
         if changed {
             self.start_over(sweep);
         }
@@ -437,6 +438,6 @@ impl Poller {
 
     /// The record of the earlier attempt of a row that was read. After an owner died, the first rows are suspected of having killed it.
     fn prior_attempt(&mut self, row: &Row) -> PriorAttempt {
-        self.suspects.judge(row.seq, self.cursor.tenure.prior_attempt(row.locked_by.as_deref()))
+        self.suspects.check(row.seq, self.cursor.tenure.prior_attempt(row.locked_by.as_deref()))
     }
 }

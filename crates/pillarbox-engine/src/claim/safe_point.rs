@@ -5,7 +5,7 @@ use pillarbox_core::store::{Proof, Store, Writers};
 use tokio::time::Instant;
 
 // By this name, since the model of the safe point compiles this file once more.
-use crate::plants;
+use crate::planted_bug;
 
 /// The shortest time between two questions to the store.
 const ASK_INTERVAL: Duration = Duration::from_millis(200);
@@ -14,9 +14,8 @@ const MAX_TRANSACTION_AGE: Duration = Duration::from_secs(60);
 
 /// Knows up to which `seq` the table is complete: no transaction that is still open can commit a row at or below it.
 ///
-/// A database gives out `seq` when a row is inserted, and shows the row when its transaction commits. So a row may appear below
-/// rows that were read long ago. Where the order of a key counts, reading may go on above a row only when none can appear
-/// below it any more: another event of its key may have been written after it, and committed, above. [`Proof`] says how that is known.
+/// Rows appear out of order, as [`Proof`] explains. Where the order of a key counts, reading may go on above a row only when none can
+/// appear below it any more: another event of its key may have been written after it, and committed, above.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct SafePoint {
     safe_seq: i64,
@@ -80,7 +79,8 @@ impl SafePoint {
         }
         // A proof that began above it may be of the numbers before.
         let safe_seq = Proof::advance(&mut self.next, writers).filter(|seq| *seq <= highest);
-        let safe_seq = if plants::is("safe_point_ignores_open_transactions") { Some(highest) } else { safe_seq };
+        let safe_seq =
+            if planted_bug::is_active("safe_point_ignores_open_transactions") { Some(highest) } else { safe_seq };
         self.safe_seq = self.safe_seq.max(safe_seq.unwrap_or_default());
     }
 }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn where_delivered_rows_are_deleted_the_highest_one_may_fall() {
+    fn highest_seq_may_fall_where_delivered_rows_are_deleted() {
         for (rows_leave, safe_seq) in [(false, 0), (true, 100)] {
             let (mut safe_point, now) = (SafePoint::of_rows_that_leave(rows_leave), Instant::now());
             let writers = |highest| Writers { highest, open: None, prepared: Vec::new() };
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_tells_a_minute_is_waited() {
+    fn safe_point_waits_a_minute_where_open_transactions_are_unknown() {
         let (mut safe_point, now) = (SafePoint::default(), Instant::now());
         let unknown = |highest| Writers { highest, open: None, prepared: Vec::new() };
         for (seconds, highest, safe_seq) in [(0, 10, 0), (59, 20, 0), (60, 30, 10), (119, 40, 10), (120, 50, 30)] {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use tokio::time::Instant;
 
 use super::SLOW_FETCH;
@@ -93,7 +93,7 @@ impl Sweep {
     pub(crate) fn begin(&mut self, sought: Option<i64>, anywhere: bool, now: Instant) {
         let at_bottom = self.bottom.is_none_or(|(at, took)| {
             let is_cheap = took <= SLOW_FETCH || now >= at + took * BOTTOM_SHARE;
-            is_cheap && (anywhere || now >= at + BOTTOM_INTERVAL) && !plants::is("cursor_kept_for_ever")
+            is_cheap && (anywhere || now >= at + BOTTOM_INTERVAL) && !planted_bug::is_active("cursor_kept_for_ever")
         });
         if at_bottom {
             self.start = 0;
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_long_to_pass_over_is_not_passed_over_at_every_look() {
+    fn rows_that_take_long_to_pass_over_are_not_passed_over_at_every_poll() {
         let now = Instant::now();
         let mut sweep = Sweep::new();
         let slow = Found { safe_seq: 900, took: Duration::from_millis(150), ..QUICK };
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_anywhere_is_above_the_safe_point() {
+    fn rows_of_unknown_seq_are_above_the_safe_point() {
         let now = Instant::now();
         let mut sweep = Sweep::new();
         sweep.begin(None, true, now);

@@ -13,7 +13,7 @@ use futures_util::poll;
 use pillarbox_core::clock::Random;
 use pillarbox_core::handle::{BatchHandler, DeliveringNode};
 use pillarbox_core::ownership::{NodeMode, PriorAttempt};
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::retry::RetryPolicy;
 use pillarbox_core::row::{Change, Status, Verdict};
 use pillarbox_core::store::{BegunAttempt, Row};
@@ -126,7 +126,8 @@ impl Worker {
                 return MayBegin::Lost;
             }
         }
-        let is_paused = self.in_flight.pauses().is_row_paused(&item.row) && !plants::is("pauses_unnoticed_in_memory");
+        let is_paused =
+            self.in_flight.pauses().is_row_paused(&item.row) && !planted_bug::is_active("pauses_unnoticed_in_memory");
         if is_paused { MayBegin::Paused } else { MayBegin::Yes }
     }
 

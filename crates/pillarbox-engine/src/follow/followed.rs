@@ -13,7 +13,7 @@ use super::{DeliveredAs, EventEnd, WaitError};
 /// The most events that are waited for at once.
 pub(super) const MAX_FOLLOWED: usize = 100_000;
 
-/// The most events of one statement, as of [`Upkeep::states`](pillarbox_core::store::Upkeep::states).
+/// The most events of one statement, as of [`Admin::states`](pillarbox_core::store::Admin::states).
 pub(super) const MAX_PER_STATEMENT: usize = 1000;
 
 /// The pause between two polls for an event: a hundredth of the time for which it was waited.
@@ -67,7 +67,7 @@ struct Answer {
 
 /// The events that a statement asks for.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct PolledEvents {
     pub(super) ids: Vec<EventId>,
     /// Its number, from 1.
     statement: u64,
@@ -115,7 +115,7 @@ impl Followed {
     }
 
     /// Waits until it is time to poll, and returns what to poll for: at most as many events as one statement takes, the first that are due.
-    pub(super) async fn due(&self) -> Asked {
+    pub(super) async fn due(&self) -> PolledEvents {
         loop {
             let first = {
                 let (mut state, now) = (self.state.lock(), Instant::now());
@@ -123,7 +123,7 @@ impl Followed {
                 let ids: Vec<EventId> = due.map(|(_, id)| id.clone()).collect();
                 if !ids.is_empty() {
                     state.statement += 1;
-                    return Asked { ids, statement: state.statement };
+                    return PolledEvents { ids, statement: state.statement };
                 }
                 state.schedule.first().map(|(at, _)| *at)
             };
@@ -140,7 +140,7 @@ impl Followed {
     }
 
     /// Tells those who waited for these events when they were asked for how they stand.
-    pub(super) fn tell(&self, asked: &Asked, rows: Vec<RowState>) {
+    pub(super) fn tell(&self, asked: &PolledEvents, rows: Vec<RowState>) {
         let mut found: BTreeMap<EventId, Vec<RowState>> = BTreeMap::new();
         for row in rows {
             found.entry(row.event_id.clone()).or_default().push(row);

@@ -1,6 +1,6 @@
 use pillarbox_core::error::StoreError;
 use pillarbox_core::row::Status;
-use pillarbox_core::store::{DeadEvent, DeadFilter, FIRST_PAGE, OperatorAction, Record, Upkeep};
+use pillarbox_core::store::{Admin, DeadEvent, DeadFilter, FIRST_PAGE, OperatorAction, Record};
 
 use super::dead_reasons::{DeadReasons, Grouping};
 use crate::queue::Intake;
@@ -43,7 +43,7 @@ pub struct DeadEvents<'a, S: ?Sized> {
     intake: Option<&'a Intake>,
 }
 
-impl<'a, S: Upkeep + ?Sized> DeadEvents<'a, S> {
+impl<'a, S: Admin + ?Sized> DeadEvents<'a, S> {
     /// The DEAD events of a store.
     pub fn of(store: &'a S) -> Self {
         Self { store, intake: None }
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_dies_while_all_that_match_are_changed_is_left_alone() {
+    async fn events_that_go_dead_while_all_matches_are_changed_are_left_alone() {
         for action in [OperatorAction::Replay, OperatorAction::Discard] {
             let owner = Owner::new().await;
             let mut seqs = Vec::new();

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::store::{
-    EventFilter, FIRST_PAGE, NewPause, Pause, PauseChange, PauseKind, PendingFilter, Record, Upkeep, operation,
+    Admin, EventFilter, FIRST_PAGE, NewPause, Pause, PauseChange, PauseKind, PendingFilter, Record, operation,
 };
 
 use crate::queue::Intake;
@@ -86,7 +86,7 @@ impl PauseNote {
     }
 }
 
-impl<'a, S: Upkeep + ?Sized> Pauses<'a, S> {
+impl<'a, S: Admin + ?Sized> Pauses<'a, S> {
     /// The pauses of a store.
     pub fn of(store: &'a S) -> Self {
         Self { store, intake: None }
@@ -96,7 +96,7 @@ impl<'a, S: Upkeep + ?Sized> Pauses<'a, S> {
         Self { store, intake: Some(intake) }
     }
 
-    /// The pauses that have not ended: types first, by their names. At most [`Pause::MOST`].
+    /// The pauses that have not ended: types first, by their names. At most [`Pause::MAX_PAUSES`].
     ///
     /// # Errors
     /// The database's.
@@ -165,7 +165,7 @@ impl<'a, S: Upkeep + ?Sized> Pauses<'a, S> {
         }
         let change = self.store.pause(&pause).await?;
         if change == PauseChange::TooMany {
-            let most = Pause::MOST;
+            let most = Pause::MAX_PAUSES;
             return refused(format!(
                 "pause.{kind}: {most} types and handlers are paused, and no more can be; resume some (`pillarbox pauses` lists them)"
             ));

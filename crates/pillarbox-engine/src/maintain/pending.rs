@@ -1,6 +1,6 @@
 use pillarbox_core::error::StoreError;
 use pillarbox_core::row::Status;
-use pillarbox_core::store::{FIRST_PAGE, OperatorAction, PendingEvent, PendingFilter, PendingState, Record, Upkeep};
+use pillarbox_core::store::{Admin, FIRST_PAGE, OperatorAction, PendingEvent, PendingFilter, PendingState, Record};
 
 use crate::queue::Intake;
 
@@ -43,7 +43,7 @@ pub struct PendingEvents<'a, S: ?Sized> {
     intake: Option<&'a Intake>,
 }
 
-impl<'a, S: Upkeep + ?Sized> PendingEvents<'a, S> {
+impl<'a, S: Admin + ?Sized> PendingEvents<'a, S> {
     /// The pending events of a store.
     pub fn of(store: &'a S) -> Self {
         Self { store, intake: None }

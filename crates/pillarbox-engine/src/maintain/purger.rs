@@ -4,7 +4,7 @@ use std::time::Duration;
 use pillarbox_core::clock::Random;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::inbox;
-use pillarbox_core::store::{Purge, Purgeable, Store, Upkeep};
+use pillarbox_core::store::{Admin, Purge, Purgeable, Store};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -34,7 +34,7 @@ const MAX_SMALLER_STEPS: u32 = 2;
 ///
 /// # Errors
 /// The database's; what was deleted by then stays deleted.
-pub async fn purge<S: Upkeep + ?Sized>(
+pub async fn purge<S: Admin + ?Sized>(
     store: &S,
     mut step: Purge,
     mut progress: impl FnMut(u64) + Send,

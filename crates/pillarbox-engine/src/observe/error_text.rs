@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_database_refuses_is_escaped() {
+    fn characters_that_a_database_refuses_are_escaped() {
         assert_eq!(clean_error("a\0b\u{1b}[31m"), "a\\u{0}b\\u{1b}[31m");
     }
 

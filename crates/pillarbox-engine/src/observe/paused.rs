@@ -10,7 +10,7 @@ use super::MetricsFactory;
 #[derive(Debug)]
 pub(crate) struct PausedGauges {
     metrics_factory: MetricsFactory<'static>,
-    /// No more than [`Pause::MOST`]: further ones are not shown.
+    /// No more than [`Pause::MAX_PAUSES`]: further ones are not shown.
     gauges: Mutex<BTreeMap<(&'static str, String), Gauge>>,
 }
 
@@ -24,7 +24,7 @@ impl PausedGauges {
         let mut gauges = self.gauges.lock();
         for Pause { kind, name, .. } in pauses {
             let key = (kind.name(), name.clone());
-            if gauges.len() < Pause::MOST || gauges.contains_key(&key) {
+            if gauges.len() < Pause::MAX_PAUSES || gauges.contains_key(&key) {
                 gauges.entry(key).or_insert_with(|| self.gauge(kind.name(), name));
             }
         }

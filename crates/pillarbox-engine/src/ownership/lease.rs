@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::clock::Random;
 use pillarbox_core::ownership::{NodeId, Renewal};
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::store::Store;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,7 @@ pub(crate) struct Lease {
 impl Lease {
     /// The time from which on a lease that was confirmed by a request sent at `sent` must no longer be relied on.
     fn deadline(&self, sent: Instant) -> Instant {
-        let length = if plants::is("lease_held_until_refused") { self.length * 9 } else { self.length };
+        let length = if planted_bug::is_active("lease_held_until_refused") { self.length * 9 } else { self.length };
         sent + length - length / 10
     }
 
@@ -64,7 +64,7 @@ impl Lease {
             match renewal {
                 Ok(Ok(Renewal::Renewed { mark })) => {
                     self.standing.confirm(mark);
-                    deadline = self.deadline(if plants::is("lease_counted_from_the_answer") {
+                    deadline = self.deadline(if planted_bug::is_active("lease_counted_from_the_answer") {
                         Instant::now() + self.length / 2
                     } else {
                         sent

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pillarbox_core::clock::Random;
 use pillarbox_core::ownership::{Epochs, Holding, NodeId, Partitions, Share, spread};
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::store::{Store, highest_seq};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -111,7 +111,7 @@ impl Rebalancer {
         loop {
             let now = Instant::now();
             self.request_stop(surplus.overdue(now, self.patience));
-            let busy = if surplus.is_empty() || plants::is("partition_given_while_its_handler_runs") {
+            let busy = if surplus.is_empty() || planted_bug::is_active("partition_given_while_its_handler_runs") {
                 Partitions::NONE
             } else {
                 self.in_flight.busy_partitions()

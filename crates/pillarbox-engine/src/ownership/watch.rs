@@ -4,7 +4,7 @@ use std::time::Duration;
 use pillarbox_core::clock::{Random, Timestamp};
 use pillarbox_core::hash::guarded::HashMap;
 use pillarbox_core::ownership::{Fence, NodeId, NodeMode};
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::store::{NodeStatus, Store};
 use tokio::time::Instant;
 
@@ -105,7 +105,7 @@ impl Sightings {
             let same = before.get(&status.node).filter(|sighting| sighting.expires_at == expires_at);
             let since = same.map_or(answered, |sighting| sighting.since);
             self.0.insert(status.node.clone(), Sighting { expires_at, since });
-            let share = if plants::is("evict_before_the_lease_is_over") { 5 } else { 1 };
+            let share = if planted_bug::is_active("evict_before_the_lease_is_over") { 5 } else { 1 };
             if status.lease.is_some_and(|lease| asked.saturating_duration_since(since) > lease / share) {
                 silent.push(status);
             }

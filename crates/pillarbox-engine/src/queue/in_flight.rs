@@ -219,7 +219,7 @@ impl InFlight {
         self.poll_schedule().wake_for(seq);
     }
 
-    /// Leaves an event that was put off, and what waits behind it, in the table as they are.
+    /// Leaves an event that was deferred, and what waits behind it, in the table as they are.
     pub(crate) fn leave_in_table(&self, row: &Row) {
         if self.is_over() {
             return;

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pillarbox_core::event::Stamp;
 use pillarbox_core::ownership::{Fence, NodeId, NodeMode};
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::store::{Row, RowId};
 use pillarbox_core::throttle::Throttle;
 use pillarbox_core::write::{CommitSink, Found, NewRow, Presence, Written};
@@ -267,7 +267,7 @@ impl Intake {
         presence: Presence,
         since: Instant,
     ) -> Offered {
-        let is_gone = presence == Presence::Gone && !plants::is("rolled_back_rows_go_hot");
+        let is_gone = presence == Presence::Gone && !planted_bug::is_active("rolled_back_rows_go_hot");
         let holder = row.locked_by();
         // A row that names an earlier incarnation of this node is not its own any more.
         if is_gone || holder.is_some_and(|holder| holder != node.as_str()) {
@@ -362,7 +362,7 @@ impl CommitSink for Intake {
     /// from the table is looked up for the log.
     fn notify_committed(&self, written: &Written) {
         let (rows, seqs) = written.rows();
-        if plants::is("caller_is_believed") {
+        if planted_bug::is_active("caller_is_believed") {
             return self.committed(rows, seqs, &|_, _| Presence::There);
         }
         if self.hot_path == HotPath::All {

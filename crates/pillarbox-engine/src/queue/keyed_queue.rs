@@ -21,7 +21,7 @@ use crate::operator_pauses::OperatorPauses;
 use crate::queue::Suspects;
 use pillarbox_core::handle::{DeliveringNode, Path};
 use pillarbox_core::ownership::{Partitions, PriorAttempt};
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::row::{Change, Status};
 use pillarbox_core::store::{OrderKey, Row};
 
@@ -406,11 +406,11 @@ impl KeyedQueue {
         let mut ended = Decided::default();
         let Some(Running { key: hash, head, .. }) = state.running.remove(&seq) else { return ended };
         if let (Some(hash), Some(change)) = (hash, change) {
-            if self.failing.blocks(change) && !plants::is("key_goes_on_while_its_head_retries") {
+            if self.failing.blocks(change) && !planted_bug::is_active("key_goes_on_while_its_head_retries") {
                 let fetch = state.fetch;
                 state.watch(seq, Watched::blocks(hash, change, fetch));
                 state.failed_during = fetch;
-                if !plants::is("failed_head_drops_nothing") {
+                if !planted_bug::is_active("failed_head_drops_nothing") {
                     ended.dropped = state.drop_above(hash, seq);
                 }
             } else if head {

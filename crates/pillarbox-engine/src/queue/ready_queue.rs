@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_before_memory_began_anew_is_not_queued() {
+    fn rows_read_before_memory_began_anew_are_not_queued() {
         let queue = queue();
         push(&queue, Path::Cold, 0..2);
         let pushed = queue.push_cold(read(2..5), None, || true);

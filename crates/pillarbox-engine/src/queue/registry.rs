@@ -5,7 +5,7 @@ use pillarbox_core::event::EventId;
 use pillarbox_core::hash::HashMap;
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::ownership::Partitions;
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::store::RowId;
 use tokio::time::Instant;
 
@@ -109,7 +109,7 @@ impl Registry {
                 *entry = Entry::taken(row, false, None);
                 HotTake::Now
             }
-            Some(Entry::Taken { .. }) if plants::is("both_paths_take_a_row") => HotTake::Now,
+            Some(Entry::Taken { .. }) if planted_bug::is_active("both_paths_take_a_row") => HotTake::Now,
             Some(Entry::Taken { .. } | Entry::Settled) => HotTake::Before,
             None => HotTake::Unknown,
         }
@@ -262,7 +262,7 @@ impl FetchGuard<'_> {
         });
         let mut taken: Vec<i64> = taken.collect();
         drop(entries);
-        if plants::is("claim_forgets_its_exclusions") {
+        if planted_bug::is_active("claim_forgets_its_exclusions") {
             taken.clear();
         }
         // A list that outgrows the database's memory for it costs far more than it saves. The lowest are those a fetch
@@ -298,8 +298,8 @@ impl FetchGuard<'_> {
 /// A bug for the simulation to find: a row that is in memory, or was settled, is taken once more.
 fn is_admitted_by_a_plant(known: &Entry) -> bool {
     match known {
-        Entry::Taken { .. } => plants::is("claim_forgets_its_exclusions"),
-        Entry::Settled => plants::is("fetch_revives_what_was_settled"),
+        Entry::Taken { .. } => planted_bug::is_active("claim_forgets_its_exclusions"),
+        Entry::Settled => planted_bug::is_active("fetch_revives_what_was_settled"),
         Entry::Announced => false,
     }
 }
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_to_others_is_not_asked_for_until_its_time() {
+    fn rows_left_to_others_are_not_fetched_until_their_time() {
         let (registry, now, hour) = (Registry::default(), Instant::now(), Duration::from_secs(3600));
         assert!(registry.skip_until(7, now, hour) && registry.skip_until(8, now, Duration::ZERO));
         assert_eq!(registry.begin_fetch().exclude(100), [7], "wherever it stands");

@@ -1,7 +1,7 @@
 use pillarbox_core::clock::Random;
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::ownership::NodeId;
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::store::{RowId, Store};
 use tokio::sync::Notify;
 
@@ -66,7 +66,7 @@ impl ReleaseQueue {
             }
             let lowest = next.iter().filter(|(_, wanted)| *wanted).map(|(row, _)| row.seq).min();
             let rows: Vec<RowId> = next.into_iter().map(|(row, _)| row).collect();
-            if plants::is("given_back_row_is_forgotten_first") {
+            if planted_bug::is_active("given_back_row_is_forgotten_first") {
                 registry.remove(rows.iter().map(|row| row.seq));
             }
             match store.release(node, &rows).await {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::
 
 use pillarbox_core::handle::Path;
 use pillarbox_core::lock::Mutex;
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::store::Row;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -99,7 +99,7 @@ impl Shares {
     fn may_begin(&self, class: Class) -> bool {
         if let Some(limiter) = self.limiter(class)
             && !limiter.lets_begin(Instant::now())
-            && !plants::is("handler_limit_is_ignored")
+            && !planted_bug::is_active("handler_limit_is_ignored")
         {
             return false;
         }
@@ -277,7 +277,7 @@ impl Shares {
     fn wake_reader(&self) {
         let wants = self.reader_wants.load(SeqCst);
         if wants != 0
-            && !plants::is("freed_room_wakes_nobody")
+            && !planted_bug::is_active("freed_room_wakes_nobody")
             && self.is_wanted(wants)
             && self.reader_wants.swap(0, SeqCst) != 0
         {

@@ -6,13 +6,13 @@ use pillarbox_core::ownership::PriorAttempt;
 pub(crate) struct Suspects {
     /// The number of rows still to be suspected.
     pub(crate) left: usize,
-    /// The highest `seq` when the rows were taken over: what has been written since, the owner before cannot have had.
+    /// The highest `seq` when the rows were taken over: the owner before cannot have had later ones.
     pub(crate) up_to: i64,
 }
 
 impl Suspects {
-    /// Judges a row that was read, by what it says itself of its `prior` attempt.
-    pub(crate) fn judge(&mut self, seq: i64, prior: PriorAttempt) -> PriorAttempt {
+    /// Counts a row that was read, and returns its prior attempt; `prior` is the one that the row itself records.
+    pub(crate) fn check(&mut self, seq: i64, prior: PriorAttempt) -> PriorAttempt {
         if self.left == 0 || seq > self.up_to {
             return prior;
         }
@@ -37,7 +37,7 @@ mod tests {
             (2, 10, 11, Crashed, Crashed, 2),
         ] {
             let mut suspects = Suspects { left, up_to };
-            assert_eq!(suspects.judge(seq, prior), judged, "{seq} of {left} up to {up_to}, {prior:?}");
+            assert_eq!(suspects.check(seq, prior), judged, "{seq} of {left} up to {up_to}, {prior:?}");
             assert_eq!(suspects, Suspects { left: still_left, up_to });
         }
     }

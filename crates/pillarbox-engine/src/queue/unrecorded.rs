@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_is_told() {
+    async fn waiters_are_told_when_all_is_recorded() {
         let unrecorded = Unrecorded::default();
         unrecorded.add(1, 7);
         let mut waiting = pin!(unrecorded.all_recorded(7));

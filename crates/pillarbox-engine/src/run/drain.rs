@@ -122,8 +122,8 @@ impl DrainRules {
         let mut behind = Behind::default();
         (fetch.limit, fetch.max_bytes) = (PAGE_ROWS, PAGE_BYTES);
         for _ in 0..MAX_PAGES {
-            let Fetched { mut rows, cut, .. } = store.fetch(&fetch).await?;
-            let is_last = !cut && rows.len() < fetch.limit;
+            let Fetched { mut rows, truncated, .. } = store.fetch(&fetch).await?;
+            let is_last = !truncated && rows.len() < fetch.limit;
             let untimed = rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).max();
             rows.sort_unstable_by_key(FetchedRow::seq);
             for row in &rows {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use pillarbox_core::clock::Random;
 use pillarbox_core::event::GLOBAL_AGGREGATE;
 use pillarbox_core::handle::{FailureReason, HandlerError, HandlerErrorKind, Outcome};
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::retry::{ErrorFilter, RetryPolicy};
 use pillarbox_core::row::Change;
 use pillarbox_core::store::{NO_HANDLER, Row};
@@ -125,7 +125,7 @@ fn given_up(attempts: u32, error: &str, reason: FailureReason) -> Decision {
 
 /// A failure that counts, by now the one with the number `attempts`: tried again until the limit is reached.
 fn failed(attempts: u32, error: &str, delay: Option<Duration>, rules: &Rules<'_>) -> Decision {
-    if attempts + u32::from(plants::is("dead_one_attempt_early")) >= rules.max_attempts {
+    if attempts + u32::from(planted_bug::is_active("dead_one_attempt_early")) >= rules.max_attempts {
         return given_up(attempts, error, FailureReason::Exhausted);
     }
     let delay = delay.unwrap_or_else(|| rules.policy.delay(attempts, rules.random)).min(MAX_DELAY);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_handler_gives_up_has_its_reason() {
+    fn events_that_are_given_up_have_their_reason() {
         use FailureReason::{Exhausted, NotRetryable, Unroutable as NoHandler};
         let err = |error| AttemptEnd::Ended(Err(error));
         let table = [
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_is_given_up_once_it_has_waited() {
+    fn unroutable_events_are_given_up_once_they_have_waited() {
         let errors = &ErrorFilter::default();
         let (unroutable, random) = (Unroutable::default(), &SystemRandom);
         let rules = Rules { max_attempts: 3, policy: &Seconds, errors, unroutable, waited: true, random };
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_says_why() {
+    fn errors_of_unroutable_events_say_why() {
         let error = |why| match after(0, AttemptEnd::Unroutable(why), Unroutable::Dead) {
             Change::Dead { error, .. } => error,
             other => format!("{other:?}"),

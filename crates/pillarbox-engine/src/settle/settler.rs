@@ -6,7 +6,7 @@ use pillarbox_core::clock::Random;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::hash::{HashMap, HashSet};
 use pillarbox_core::ownership::{Acquired, Fence, NodeMode};
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::row::{Change, Status, Verdict};
 use pillarbox_core::store::{Division, History, RowId, Store};
 use pillarbox_core::throttle::Throttle;
@@ -105,7 +105,7 @@ impl Settler {
                         let done = batch.iter_mut().filter(|verdict| verdict.change.status() == Status::Done);
                         done.for_each(|verdict| self.remove(verdict));
                     }
-                    if plants::is("release_before_the_record") {
+                    if planted_bug::is_active("release_before_the_record") {
                         self.in_flight.remove(batch.iter().map(|verdict| verdict.row.seq).collect());
                     }
                     self.record(&mut batch).await;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use pillarbox_core::ownership::{LeaseMark, NodeId};
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::store::{History, Store};
 use tokio_util::sync::CancellationToken;
 
@@ -44,7 +44,7 @@ impl Standing {
     /// lease.
     pub(crate) fn check_history(&self) -> bool {
         let now = self.store.history();
-        if now.changes == self.joined.changes || plants::is("failover_goes_unnoticed") {
+        if now.changes == self.joined.changes || planted_bug::is_active("failover_goes_unnoticed") {
             return true;
         }
         if !self.lost.is_cancelled() {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_first_is_the_mark_until_a_renewal_is_confirmed() {
+    fn lease_mark_found_first_holds_until_a_renewal_is_confirmed() {
         let standing = standing(&MemoryStore::new());
         assert!(standing.follows(None, Some(LeaseMark(5))));
         assert_eq!(standing.mark(), Some(LeaseMark(5)));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::{BatchHandler, BoxFuture, Delivery, Failure, HandlerError, Outcome};
 use pillarbox_core::retry::ExponentialBackoff;
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::store::Admin as _;
 use pillarbox_core::write::insert;
 use pillarbox_engine::handlers::{Events, on_batch};
 use pillarbox_engine::run::{Outbox, SingleNode};
@@ -44,7 +44,7 @@ async fn drained(outbox: &Outbox, events: u64) {
 }
 
 #[tokio::test]
-async fn what_is_waiting_comes_at_once_up_to_the_limit_and_each_event_once() {
+async fn waiting_events_come_at_once_up_to_the_limit_and_each_only_once() {
     let store = backlog(95).await;
     let batches: Arc<Mutex<Vec<Vec<u32>>>> = Arc::default();
     let seen = Arc::clone(&batches);
@@ -98,7 +98,7 @@ async fn each_delivery_has_its_own_verdict() {
 
 /// A fallback takes its time, and the end of the outbox cuts it short: what was handled in the same batch is recorded all the same.
 #[tokio::test]
-async fn what_was_handled_is_recorded_though_the_fallback_of_another_never_ends() {
+async fn handled_events_are_recorded_though_the_fallback_of_another_never_ends() {
     let store = backlog(2).await;
     let called = Arc::new(tokio::sync::Notify::new());
     let begun = Arc::clone(&called);
@@ -161,7 +161,7 @@ impl BatchHandler for OddAndEven {
 }
 
 #[tokio::test]
-async fn what_does_not_belong_together_is_not_mixed_and_keeps_its_order() {
+async fn events_of_different_groups_are_not_mixed_and_keep_their_order() {
     let store = backlog(40).await;
     let handler = OddAndEven::default();
     let batches = Arc::clone(&handler.0);
@@ -182,7 +182,7 @@ async fn what_does_not_belong_together_is_not_mixed_and_keeps_its_order() {
 }
 
 #[tokio::test]
-async fn what_is_deferred_counts_no_attempt_and_says_why() {
+async fn deferred_events_count_no_attempt_and_say_why() {
     let store = backlog(1).await;
     let calls = Arc::new(Mutex::new(0));
     let seen = Arc::clone(&calls);

@@ -171,7 +171,7 @@ async fn a_context_reaches_the_handler_hot_cold_and_at_every_retry() {
 }
 
 #[tokio::test]
-async fn what_only_writes_captures_too_and_another_process_restores() {
+async fn writer_only_outboxes_capture_contexts_and_another_process_restores_them() {
     let (store, seen) = (MemoryStore::new(), Seen::default());
     let writer = Outbox::writer_only(store.clone()).context(Arc::new(CurrentUser)).start().await.expect("starts");
     USER.scope("ann".to_owned(), write(&writer, &store, vec![event()], false)).await;

@@ -366,7 +366,7 @@ async fn a_lane_that_never_answers_does_not_stop_the_others_even_if_no_type_tell
 /// A handler that was passed over gives events back to the table and takes them again before the table was read: the events of a key come
 /// in their order nevertheless.
 #[tokio::test(start_paused = true)]
-async fn what_a_silent_handler_gives_back_keeps_its_order() {
+async fn events_that_a_silent_handler_gives_back_keep_their_order() {
     const KEYS: usize = 20;
     const GIVEN_BACK: usize = 3;
     let store = MemoryStore::new();

@@ -114,7 +114,7 @@ impl Setting {
 
 /// Hooks see what was written, and of an event whose unique key another one has only that it was to be written.
 #[tokio::test]
-async fn what_is_pending_already_is_not_told_as_written() {
+async fn events_with_a_pending_unique_key_are_not_told_as_written() {
     let setting = Setting::plain().await;
     let unique = || Envelope::builder("unique").unique_key("k").payload_json("{}").build().expect("valid");
     let mut transaction = setting.outbox.begin(&setting.store).await.expect("begins");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::{BoxError, StoreErrorKind};
 use pillarbox_core::inbox::{Inbox, purge};
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::store::Admin as _;
 use pillarbox_memory::MemoryStore;
 use tokio::time::{Instant, timeout};
 

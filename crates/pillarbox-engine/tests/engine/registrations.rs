@@ -8,7 +8,7 @@ use pillarbox_core::event::codecs::Json;
 use pillarbox_core::event::{Envelope, Event};
 use pillarbox_core::handle::{Delivery, EventKind, Failure, Outcome};
 use pillarbox_core::retry::Retry;
-use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store as _};
 use pillarbox_engine::handlers::{Events, Rate, Unroutable, on_batch, on_type};
 use pillarbox_engine::run::{Config, FailingHead, FailingKey, Mode, Outbox, Role, SingleNode, StartError};
 use pillarbox_memory::MemoryStore;
@@ -172,7 +172,7 @@ async fn a_condition_looks_at_the_typed_event() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_named() {
+async fn invalid_registrations_are_named() {
     let longest = "é".repeat(128);
     assert_eq!(refused(|outbox| outbox.handler(on_type("placed", handler).named(&*longest))).await, "");
     let table = [
@@ -304,7 +304,7 @@ async fn a_failing_head_that_goes_dead_has_one_attempt_whatever_its_handler_says
 
 /// A part of a policy that a handler does not set is the outbox's, in whatever order they are given.
 #[tokio::test]
-async fn what_a_handler_leaves_open_is_as_the_outbox_has_it() {
+async fn retry_settings_that_a_handler_leaves_open_are_those_of_the_outbox() {
     let store = MemoryStore::new();
     store.inspect().insert_three_columns("a", "placed", "{}").expect("inserts");
     let (told, mut failures) = tokio::sync::mpsc::unbounded_channel();

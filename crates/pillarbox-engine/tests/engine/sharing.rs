@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use pillarbox_core::handle::Delivery;
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::store::Admin as _;
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;
 use tokio::time::sleep;

@@ -56,7 +56,7 @@ async fn delivered_by_another(store: &MemoryStore) -> usize {
 }
 
 #[tokio::test]
-async fn what_a_node_cannot_deliver_now_is_free_for_others() {
+async fn events_that_a_node_cannot_deliver_now_are_free_for_others() {
     let store = written().await;
     let (type_pause, calls) = (TypePause::new(), Arc::new(AtomicUsize::new(0)));
     let ill = {
@@ -106,7 +106,7 @@ async fn a_node_that_stops_holds_nothing_of_a_held_type() {
 }
 
 #[tokio::test]
-async fn what_only_this_node_cannot_deliver_is_left_to_others_and_not_taken_again() {
+async fn events_that_only_this_node_cannot_deliver_are_left_to_others_and_not_retaken() {
     let store = written().await;
     let calls = Arc::new(AtomicUsize::new(0));
     let ill = {

@@ -25,8 +25,8 @@ use stateright::{Checker, HasDiscoveries, Model};
 // The names that the engine's own files take from its crate.
 use pillarbox_core::{clock, ownership, store};
 
-mod plants {
-    pub(crate) const fn is(_name: &str) -> bool {
+mod planted_bug {
+    pub(crate) const fn is_active(_name: &str) -> bool {
         false
     }
 }

@@ -109,7 +109,7 @@ fn every_block_is_in_a_class() {
 }
 
 #[test]
-fn what_is_checked_elsewhere_is_named_there() {
+fn pages_checked_elsewhere_are_named_there() {
     for (page, _, class) in NAMED {
         let Class::Elsewhere(path) = class else { continue };
         let text = fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));

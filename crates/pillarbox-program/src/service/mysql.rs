@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_the_outbox_understands_is_taken_out() {
+    fn url_parameters_that_only_the_outbox_understands_are_removed() {
         let url = "mariadb://me:what%3F@host/db?ssl-mode=VERIFY_IDENTITY&ssl-ca=%2Fca.pem&connect_timeout=3&socket=/s";
         let Service { url, socket, tls, roots } = Service::parse(url).unwrap();
         assert_eq!(url.as_str(), "mysql://me:what%3F@host/db");

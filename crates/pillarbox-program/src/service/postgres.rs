@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_the_outbox_understands_is_taken_out() {
+    fn url_parameters_that_only_the_outbox_understands_are_removed() {
         let url = "postgres://me:what?@host/db?sslmode=verify-full&application_name=shop&sslrootcert=/ca.pem";
         let Service { config, roots } = Service::parse(url).unwrap();
         assert_eq!((config.get_password(), config.get_dbname()), (Some(&b"what?"[..]), Some("db")));

@@ -7,7 +7,7 @@ use pillarbox_doctor::{Configuration, InForce, NoAnswer};
 use tokio::task::spawn_blocking;
 
 use super::status;
-use crate::file::{OnDisk, RelayFile};
+use crate::file::{FileFingerprint, RelayFile};
 use crate::report::ConfigurationReport;
 
 impl From<ConfigurationReport> for InForce {
@@ -39,16 +39,16 @@ pub(super) async fn beside_relay(path: PathBuf, unusable: Option<String>, listen
 }
 
 async fn compare(path: PathBuf, unusable: Option<String>, relay: Result<ConfigurationReport, String>) -> Configuration {
-    let look = move || {
+    let read = move || {
         let unusable = unusable.or_else(|| RelayFile::read(&path).err().map(|error| error.to_string()));
-        (OnDisk::look(&path).map_err(|error| error.to_string()), unusable)
+        (FileFingerprint::read(&path).map_err(|error| error.to_string()), unusable)
     };
-    let (on_disk, unusable) = spawn_blocking(look).await.unwrap_or_else(|error| (Err(error.to_string()), None));
+    let (fingerprint, unusable) = spawn_blocking(read).await.unwrap_or_else(|error| (Err(error.to_string()), None));
     let read_at = relay.as_ref().ok().and_then(|report| humantime::parse_rfc3339(&report.read_at).ok());
-    let written_since = match (&on_disk, read_at) {
-        (Ok(on_disk), Some(read_at)) => on_disk.written_after(read_at),
+    let written_since = match (&fingerprint, read_at) {
+        (Ok(fingerprint), Some(read_at)) => fingerprint.written_after(read_at),
         _ => Vec::new(),
     };
-    let (file, relay) = (on_disk.map(|on_disk| on_disk.digest), relay.map(InForce::from));
+    let (file, relay) = (fingerprint.map(|fingerprint| fingerprint.digest), relay.map(InForce::from));
     Configuration { file, unusable, written_since, relay }
 }

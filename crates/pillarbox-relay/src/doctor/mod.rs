@@ -1,4 +1,4 @@
-//! What a doctor examines by a relay's file.
+//! The doctor of a relay's file.
 
 pub(crate) mod configuration;
 mod status;

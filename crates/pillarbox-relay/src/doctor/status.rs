@@ -1,4 +1,4 @@
-//! What a running relay tells of itself, at the address of its `relay.listen`.
+//! The status of a running relay, from the address of its `relay.listen`.
 
 use std::error::Error;
 use std::io;
@@ -15,11 +15,11 @@ use tokio::time::timeout;
 use crate::report::ConfigurationReport;
 
 /// The time that a relay may take to tell its status.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes of a status.
 const STATUS: usize = 4 << 20;
 
-/// What is read of a status.
+/// The part of a status that is read.
 #[derive(Deserialize)]
 pub(super) struct Status {
     started: bool,
@@ -69,7 +69,9 @@ enum State {
     Probing {
         problem: String,
     },
-    PausedByHand {
+    /// The earlier name is that of relays up to 0.1.0.
+    #[serde(alias = "paused_by_hand")]
+    PausedByOperator {
         reason: String,
     },
     #[serde(other)]
@@ -117,14 +119,14 @@ impl Route {
         let Self { route, state, paused_targets: count, targets } = self;
         let whole = match state {
             State::Delivering => None,
-            State::PausedByHand { reason } => Some(RoutePause::ByHand { route: route.clone(), reason }),
+            State::PausedByOperator { reason } => Some(RoutePause::ByOperator { route: route.clone(), reason }),
             State::Paused { problem } | State::Probing { problem } => {
                 Some(RoutePause::Destination { route: route.clone(), problem })
             }
         };
         let problem = |state| match state {
             State::Paused { problem } | State::Probing { problem } => problem,
-            State::PausedByHand { reason } => reason,
+            State::PausedByOperator { reason } => reason,
             State::Delivering => String::new(),
         };
         let some = targets.into_iter().map(|Target { target, state }| (target, problem(state))).collect();
@@ -138,9 +140,11 @@ pub(super) async fn of_relay(listen: Option<SocketAddr>) -> Result<Status, NoAns
     let Some(listen) = listen else {
         return Err(NoAnswer::Absent("the file has no `relay.listen`, at which its relay could be asked".to_owned()));
     };
-    match timeout(PATIENCE, ask(reached_at(listen))).await {
+    match timeout(ANSWER_TIMEOUT, ask(reached_at(listen))).await {
         Ok(answer) => answer.map_err(|problem| problem.at(listen)),
-        Err(_elapsed) => Err(NoAnswer::Silent(format!("http://{listen}/status has not answered within {PATIENCE:?}"))),
+        Err(_elapsed) => {
+            Err(NoAnswer::Silent(format!("http://{listen}/status has not answered within {ANSWER_TIMEOUT:?}")))
+        }
     }
 }
 
@@ -188,7 +192,7 @@ async fn ask(address: SocketAddr) -> Result<Status, Problem> {
     serde_json::from_slice(&body).map_err(|_| other("what answers there is no relay"))
 }
 
-/// The address at which this host reaches who listens at an address.
+/// The address at which this host reaches a listener at `listen`.
 fn reached_at(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -233,17 +237,19 @@ mod tests {
                 {"route": "a", "publisher": "nats", "address": "n", "state": "delivering"},
                 {"route": "b", "state": "paused", "next_probe_ms": 10, "problem": "refused"},
                 {"route": "c", "state": "probing", "problem": "late"},
-                {"route": "d", "state": "paused_by_hand", "reason": "a fair"},
+                {"route": "d", "state": "paused_by_operator", "reason": "a fair"},
                 {"route": "e", "state": "delivering", "paused_targets": 3, "targets": [{"target": "https://t", "state": "probing", "problem": "503"}]},
                 {"route": "f", "state": "of a later release"},
+                {"route": "g", "state": "paused_by_hand", "reason": "of an earlier release"},
             ]}),
         )?;
         let text = str::to_owned;
         let expected = [
             RoutePause::Destination { route: text("b"), problem: text("refused") },
             RoutePause::Destination { route: text("c"), problem: text("late") },
-            RoutePause::ByHand { route: text("d"), reason: text("a fair") },
+            RoutePause::ByOperator { route: text("d"), reason: text("a fair") },
             RoutePause::Targets { route: text("e"), count: 3, some: vec![(text("https://t"), text("503"))] },
+            RoutePause::ByOperator { route: text("g"), reason: text("of an earlier release") },
         ];
         assert_eq!(
             (told.name.as_str(), told.problems, &told.pauses[..]),

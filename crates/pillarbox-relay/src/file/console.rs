@@ -9,16 +9,16 @@ use super::server::some_address;
 /// The port at which it is served by default.
 const PORT: u16 = 9465;
 
-/// Section `[relay.console]`: the console, and who may see it.
+/// Section `[relay.console]`: the console and its accounts.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConsoleSettings {
     /// The address at which it is served: `IP:PORT`. Default `127.0.0.1:9465`.
     #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
-    /// A file that holds the password, or token, of those who operate.
+    /// A file that holds the password, or token, of operators.
     pub password_file: Option<PathBuf>,
-    /// A file that holds the password of those who only read.
+    /// A file that holds the password of users that only read.
     pub read_password_file: Option<PathBuf>,
     /// A file with a line `NAME:ROLE:PASSWORD` for each user.
     pub users_file: Option<PathBuf>,

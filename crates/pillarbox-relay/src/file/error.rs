@@ -169,7 +169,7 @@ fn explain(key: &str, message: &str) -> String {
         Some((expected, found)) => format!("expected {expected}, found {found}"),
         None => meant(message),
     };
-    // What names its key already, such as one that does not exist, needs at most the sections it is in.
+    // A problem that names its key already, such as one that does not exist, needs at most the sections of the key.
     let key = match key.rsplit_once('.') {
         _ if key == "." => "",
         Some((sections, last)) if problem.contains(&format!("`{last}`")) => sections,

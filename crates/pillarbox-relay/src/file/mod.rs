@@ -2,8 +2,8 @@
 
 mod console;
 mod error;
-mod given;
-mod on_disk;
+mod file_setting;
+mod fingerprint;
 mod publisher;
 mod read;
 mod relay_file;
@@ -13,7 +13,7 @@ mod source;
 
 pub use console::{ConsoleError, ConsoleSettings};
 pub use error::FileError;
-pub(crate) use on_disk::OnDisk;
+pub(crate) use fingerprint::FileFingerprint;
 pub(crate) use publisher::PublisherSection;
 pub use publisher::publisher_at;
 pub use relay_file::RelayFile;

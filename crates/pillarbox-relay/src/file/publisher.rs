@@ -10,15 +10,15 @@ use toml::de::{DeTable, DeValue};
 
 use super::FileError;
 use super::error::{Places, place_of};
-use super::given::Given;
+use super::file_setting::FileSetting;
 
 /// A broker of the file.
 #[derive(Debug)]
 pub(crate) struct PublisherSection {
     pub(crate) name: String,
     pub(crate) publisher: Arc<dyn Publisher>,
-    /// What the section says.
-    pub(super) given: Vec<Given>,
+    /// The values of the section.
+    pub(super) given: Vec<FileSetting>,
     made_of: MadeOf,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn publisher(
     wrong: &mut Vec<FileError>,
 ) -> Option<PublisherSection> {
     let section = format!("[publisher.{name}]");
-    let given = Given::all(places, &table);
+    let given = FileSetting::all(places, &table);
     let at_kind = place_of(&table, "kind").unwrap_or(at);
     let kind = match table.remove("kind").map(|kind| kind.into_inner()) {
         Some(DeValue::String(kind)) => kind.into_owned(),

@@ -11,11 +11,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Places, place_of};
-use super::given::Given;
-use super::on_disk::digest;
+use super::file_setting::FileSetting;
+use super::fingerprint::digest;
 use super::publisher::publisher;
 use super::source::{certificates, variables};
-use super::{ConsoleError, FileError, RelayFile, RouteSection, ServerSettings, Source};
+use super::{ConsoleError, FileError, PublisherSection, RelayFile, RouteSection, ServerSettings, Source};
 
 /// Defaults that suit a relay better than those of a service, whose handlers answer one event at a time.
 const DEFAULTS: [(&str, &str); 6] = [
@@ -25,7 +25,7 @@ const DEFAULTS: [(&str, &str); 6] = [
     ("ownership.standby_interval", "500ms"),
     // Longer than a publisher's call may take: 10 s by default.
     ("shutdown.drain_timeout", "15s"),
-    // Publishers have time limits of their own, and a batch may wait for its turn.
+    // Publishers have time limits of their own, and a batch may wait for the limits of its route.
     ("dispatch.handler_timeout", "never"),
 ];
 
@@ -63,6 +63,22 @@ impl RoutePlace {
     }
 }
 
+/// The sections that were read so far.
+#[derive(Default)]
+struct Sections {
+    server: ServerSettings,
+    /// The values of section `[relay]`.
+    given: Vec<FileSetting>,
+    accounts: Option<Accounts>,
+    sources: Vec<Arc<Source>>,
+    publishers: Vec<PublisherSection>,
+    routes: Vec<RouteSection>,
+    /// The places of `routes`, in their order.
+    places_of_routes: Vec<RoutePlace>,
+    /// The number of sections of routes, also of those that cannot be used.
+    route_sections: usize,
+}
+
 type Item<'i> = Spanned<DeValue<'i>>;
 
 impl<'a> Reader<'a> {
@@ -74,52 +90,23 @@ impl<'a> Reader<'a> {
         let places = self.places;
         let root = DeTable::parse(places.text)
             .map_err(|error| places.wrong(error.span().map_or(0, |span| span.start), "", error.message()))?;
-        let (mut server, mut sources, mut publishers) = (ServerSettings::default(), Vec::new(), Vec::new());
-        let (mut given, mut accounts) = (Vec::new(), None);
-        let (mut routes, mut places_of_routes) = (Vec::new(), Vec::new());
-        let mut route_sections = 0;
+        let mut sections = Sections::default();
         for (name, item) in root.into_inner() {
             let at = name.span().start;
             match &**name.get_ref() {
-                "relay" => {
-                    let Some(table) = self.table("[relay]", at, item) else { continue };
-                    given = Given::all(places, &table);
-                    let keys = ["batch", "console"].map(|key| place_of(&table, key).unwrap_or(at));
-                    if let Some(read) = places.read(at, "[relay]", table, &mut self.wrong) {
-                        server = read;
-                        accounts = self.check_server(&server, keys);
-                    }
-                }
+                "relay" => self.read_server(at, item, &mut sections),
                 "source" => {
                     for item in self.list("source", at, item) {
-                        sources.extend(self.source(item).map(Arc::new));
+                        sections.sources.extend(self.source(item).map(Arc::new));
                     }
                 }
-                "publisher" => {
-                    for (name, item) in self.table("[publisher.NAME]", at, item).into_iter().flatten() {
-                        let (at, name) = (name.span().start, name.into_inner());
-                        self.publishers.push(Declared { name: name.to_string(), at });
-                        if let Some(table) = self.table(&format!("[publisher.{name}]"), at, item) {
-                            publishers.extend(publisher(places, &name, at, table, &mut self.wrong));
-                        }
-                    }
-                }
-                "route" => {
-                    for item in self.list("route", at, item) {
-                        route_sections += 1;
-                        let at = item.span().start;
-                        let section = format!("[[route]] number {route_sections}");
-                        let Some(table) = self.table("[[route]]", at, item) else { continue };
-                        let keys = table.iter().map(|(key, _)| (key.get_ref().to_string(), key.span().start)).collect();
-                        if let Some(route) = places.read::<RouteSection>(at, &section, table, &mut self.wrong) {
-                            routes.push(route);
-                            places_of_routes.push(RoutePlace { at, keys });
-                        }
-                    }
-                }
+                "publisher" => self.read_publishers(at, item, &mut sections),
+                "route" => self.read_routes(at, item, &mut sections),
                 other => self.unknown(other, at),
             }
         }
+        let Sections { server, given, accounts, sources, publishers, routes, places_of_routes, route_sections } =
+            sections;
         let all_are_read = routes.len() == route_sections;
         self.agree(&routes, &places_of_routes, all_are_read);
         FileError::if_any(std::mem::take(&mut self.wrong))?;
@@ -140,6 +127,43 @@ impl<'a> Reader<'a> {
         Ok(file)
     }
 
+    fn read_server(&mut self, at: usize, item: Item<'_>, sections: &mut Sections) {
+        let places = self.places;
+        let Some(table) = self.table("[relay]", at, item) else { return };
+        sections.given = FileSetting::all(places, &table);
+        let keys = ["batch", "console"].map(|key| place_of(&table, key).unwrap_or(at));
+        if let Some(read) = places.read(at, "[relay]", table, &mut self.wrong) {
+            sections.server = read;
+            sections.accounts = self.check_server(&sections.server, keys);
+        }
+    }
+
+    fn read_publishers(&mut self, at: usize, item: Item<'_>, sections: &mut Sections) {
+        let places = self.places;
+        for (name, item) in self.table("[publisher.NAME]", at, item).into_iter().flatten() {
+            let (at, name) = (name.span().start, name.into_inner());
+            self.publishers.push(Declared { name: name.to_string(), at });
+            if let Some(table) = self.table(&format!("[publisher.{name}]"), at, item) {
+                sections.publishers.extend(publisher(places, &name, at, table, &mut self.wrong));
+            }
+        }
+    }
+
+    fn read_routes(&mut self, at: usize, item: Item<'_>, sections: &mut Sections) {
+        let places = self.places;
+        for item in self.list("route", at, item) {
+            sections.route_sections += 1;
+            let at = item.span().start;
+            let section = format!("[[route]] number {}", sections.route_sections);
+            let Some(table) = self.table("[[route]]", at, item) else { continue };
+            let keys = table.iter().map(|(key, _)| (key.get_ref().to_string(), key.span().start)).collect();
+            if let Some(route) = places.read::<RouteSection>(at, &section, table, &mut self.wrong) {
+                sections.routes.push(route);
+                sections.places_of_routes.push(RoutePlace { at, keys });
+            }
+        }
+    }
+
     /// Adds something that is wrong at a place.
     fn refuse(&mut self, at: usize, section: &str, problem: impl Into<String>) {
         self.wrong.push(self.places.wrong(at, section, problem));
@@ -150,7 +174,7 @@ impl<'a> Reader<'a> {
             .into_iter()
             .find(|known| strsim::damerau_levenshtein(name, known) <= 2)
             .map(|known| format!(" did you mean `{known}`?"));
-        // What it holds may be what others miss.
+        // Its content may be what other sections miss.
         self.has_nameless = true;
         let meant = meant.unwrap_or_default();
         let problem =
@@ -221,7 +245,7 @@ impl<'a> Reader<'a> {
             Ok(settings) => settings,
             Err(error) => {
                 let wrong = error.each().into_iter().map(|error| match error {
-                    // What is not given has no line of its own.
+                    // A setting that is not given has no line of its own.
                     pillarbox_config::Error::Invalid { origin: None, .. } => {
                         places.wrong(at, &section, error.to_string())
                     }
@@ -257,14 +281,14 @@ impl<'a> Reader<'a> {
                 self.refuse(at, &section, error.to_string());
                 return None;
             }
-            // What a file holds may come later.
+            // The content of a file may come later.
             read => read.ok(),
         };
         let certificates = url.as_ref().map(certificates).unwrap_or_default();
         Some(Source { name, settings, url, certificates })
     }
 
-    /// Checks that each route has something left for it, in one source at least.
+    /// Checks that at least one source has events left for each route.
     fn reached(&mut self, file: &RelayFile, places: &[RoutePlace]) {
         let mut hidden: BTreeMap<usize, Option<Vec<usize>>> = BTreeMap::new();
         for reach in file.sources.iter().flat_map(|source| file.reach(&source.name)) {

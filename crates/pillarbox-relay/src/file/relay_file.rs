@@ -9,8 +9,8 @@ use pillarbox_core::publisher::Publisher;
 use pillarbox_routes::{CheckError, Route, Routes};
 
 use super::error::Places;
-use super::given::Given;
-use super::on_disk::read_text;
+use super::file_setting::FileSetting;
+use super::fingerprint::read_text;
 use super::read::Reader;
 use super::source::{Source, variables};
 use super::{FileError, PublisherSection, RouteSection, ServerSettings};
@@ -19,14 +19,14 @@ use super::{FileError, PublisherSection, RouteSection, ServerSettings};
 #[derive(Debug)]
 pub struct RelayFile {
     pub(crate) path: PathBuf,
-    /// See [`digest`](super::on_disk::digest).
+    /// See [`digest`](super::fingerprint::digest).
     pub(crate) digest: String,
     pub(crate) read_at: Timestamp,
     pub(crate) server: ServerSettings,
     /// The accounts of the console as its files had them when the file was read, if it has any.
     pub(crate) accounts: Option<Accounts>,
-    /// What section `[relay]` says.
-    pub(super) given: Vec<Given>,
+    /// The values of section `[relay]`.
+    pub(super) given: Vec<FileSetting>,
     pub(crate) sources: Vec<Arc<Source>>,
     pub(crate) publishers: Vec<PublisherSection>,
     pub(crate) routes: Vec<RouteSection>,
@@ -120,6 +120,6 @@ pub(super) struct Reach {
     /// Among all routes of the file, from 0.
     pub(super) number: usize,
     pub(super) route: Route,
-    /// Those before it that leave nothing for it.
+    /// The routes before it that leave no event for it.
     pub(super) hidden_by: Vec<usize>,
 }

@@ -16,7 +16,7 @@ pub(crate) struct Source {
     pub(crate) settings: Settings,
     /// The URL of the database as it was when the file was read, if it could be.
     pub(super) url: Option<DatabaseUrl>,
-    /// What the files held that this URL names; `None` for one that could not be read.
+    /// The contents of the files that this URL names; `None` for a file that could not be read.
     pub(super) certificates: Vec<Option<Vec<u8>>>,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn certificates(url: &DatabaseUrl) -> Vec<Option<Vec<u8>>> {
     paths.map(|path| std::fs::read(&*percent_decode_str(path).decode_utf8().ok()?).ok()).collect()
 }
 
-/// What a URL says of the place of the tables: not who connects, nor how.
+/// The part of a URL that names the place of the tables, without the login and the way to connect.
 fn place(url: &str) -> &str {
     let (place, _) = url.split_once('?').unwrap_or((url, ""));
     let place = place.split_once("://").map_or(place, |(_, place)| place);
@@ -51,7 +51,7 @@ impl Source {
         self.url == before.url && certificates.all(|(now, before)| now.is_none() || now == before)
     }
 
-    /// True if both lead to the same tables, whoever connects and however.
+    /// True if both lead to the same tables, perhaps with another login or in another way.
     pub(crate) fn has_same_tables(&self, other: &Self) -> bool {
         let place = |source: &Self| source.url.as_ref().map(|url| place(url.as_str()).to_owned());
         let (own, others) = (&self.settings.store, &other.settings.store);
@@ -77,7 +77,7 @@ impl Source {
 
     /// Opens the database, which has to be there: SQLite would create a file of any name.
     pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, pillarbox_config::Error> {
-        // Where it may not be looked for, opening it says so.
+        // If the folder cannot be searched, opening the file says so.
         let is_missing = |file: &PathBuf| !self.settings.store.migrate && !file.try_exists().unwrap_or(true);
         if let Some(file) = self.settings.sqlite_file()?.filter(is_missing) {
             // It may still be made: the file need not be wrong.

@@ -7,17 +7,17 @@ use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::publisher::Publisher;
 use pillarbox_core::store::operation;
 use pillarbox_engine::run::StartError;
-use pillarbox_routes::{RouteState, RouteStatus};
+use pillarbox_routes::{OPERATOR_PAUSE_ENDED, RouteState, RouteStatus};
 use tokio::time::timeout;
 
-use super::source::{Beginning, Deliverer};
+use super::source::{Beginning, SourceTask};
 use super::sources::{Sources, work};
 use crate::file::{FileError, RelayFile, Source};
 use crate::relay::{RelayError, forwarder, may_join};
 
-/// The time in which the databases have to answer that a new file puts in the place of others: more than a connection may take, whose error has the
+/// The time in which the databases of a new file have to answer that replace others: more than a connection may take, whose error has the
 /// address.
-const PATIENCE: Duration = Duration::from_secs(15);
+const DATABASE_WAIT: Duration = Duration::from_secs(15);
 
 /// The changes that a new file has made, as numbers of sources.
 #[derive(Debug, Default)]
@@ -29,8 +29,8 @@ struct Changes {
 }
 
 impl Sources {
-    /// Looks whether another file can be used. Where it leads a source that delivers to another database, this one is asked first, so that
-    /// a mistyped URL stops nothing.
+    /// Checks that another file can be used. Where it gives a source that delivers another database, that database is asked first, so that a
+    /// mistyped URL stops nothing.
     pub(super) fn examine(
         &self,
         file: Result<RelayFile, FileError>,
@@ -53,11 +53,11 @@ impl Sources {
         match file.and_then(|file| self.replace(file)) {
             Ok(Changes { kept, restarted, added, removed }) => {
                 tracing::info!(
-                    kept,
-                    restarted,
-                    added,
-                    removed,
-                    "the configuration was reloaded; numbers are of sources"
+                    sources_kept = kept,
+                    sources_restarted = restarted,
+                    sources_added = added,
+                    sources_removed = removed,
+                    "the configuration was reloaded"
                 );
             }
             Err(error) => {
@@ -82,13 +82,13 @@ impl Sources {
         Ok(())
     }
 
-    /// A source whose section says what it said before goes on, with the routes that the new file has for it: those that have
-    /// not changed as they are, in whatever state. One whose section changed stops in order, and then starts anew. What an operator has paused
-    /// stays paused, as far as there is a route of that name.
+    /// A source whose section has not changed goes on, with the routes that the new file has for it; unchanged routes keep their state. A source
+    /// whose section changed stops in order, and then starts anew. A route that an operator has paused stays paused, as far as there is a route
+    /// of that name.
     fn replace(&mut self, mut file: RelayFile) -> Result<Changes, RelayError> {
         file.adopt(&self.file);
         let same_batch = file.server.batch == self.file.server.batch;
-        let of = |all: &[Arc<Deliverer>], name: &str| all.iter().find(|other| other.source.name == name).cloned();
+        let of = |all: &[Arc<SourceTask>], name: &str| all.iter().find(|other| other.source.name == name).cloned();
         let mut changes = Changes::default();
         let (mut all, mut begins) = (Vec::new(), Vec::new());
         for source in &file.sources {
@@ -100,10 +100,10 @@ impl Sources {
                     all.push(before);
                 }
                 before => {
-                    let deliverer = Arc::new(Deliverer::new(Arc::clone(source), forwarder(&file, source)?));
+                    let source_task = Arc::new(SourceTask::new(Arc::clone(source), forwarder(&file, source)?));
                     *(if before.is_some() { &mut changes.restarted } else { &mut changes.added }) += 1;
-                    begins.push((Arc::clone(&deliverer), before));
-                    all.push(deliverer);
+                    begins.push((Arc::clone(&source_task), before));
+                    all.push(source_task);
                 }
             }
         }
@@ -120,16 +120,16 @@ impl Sources {
         (self.file, self.all) = (Arc::new(file), all);
         // Operators pause and resume the routes of the new ones from here on.
         self.show();
-        for (deliverer, before) in begins {
-            before.iter().for_each(|before| stay_paused(before, &deliverer));
+        for (source_task, before) in begins {
+            before.iter().for_each(|before| stay_paused(before, &source_task));
             let beginning = Beginning { after: before, ..self.beginning(false) };
-            self.tasks.spawn(work(&deliverer, beginning));
+            self.tasks.spawn(work(&source_task, beginning));
         }
         Ok(changes)
     }
 
     /// Gives a source that goes on the routes of the new file.
-    fn reroute(&self, file: &RelayFile, source: &Arc<Source>, before: &Deliverer) -> Result<(), RelayError> {
+    fn reroute(&self, file: &RelayFile, source: &Arc<Source>, before: &SourceTask) -> Result<(), RelayError> {
         let routes = file.routes_of(&source.name).metrics_prefix(&*source.settings.metrics.prefix);
         let keeps = |route: &str| file.has_same_route(&self.file, &source.name, route);
         let replaced = before.forwarder.replace(routes, keeps);
@@ -156,25 +156,21 @@ async fn ask(source: &Source, before: &Source) -> Result<(), RelayError> {
         store.close().await;
         checked.map_err(|error| pillarbox_config::Error::from(StartError::Store(error)))
     };
-    let answered = timeout(PATIENCE, asked).await.unwrap_or_else(|_elapsed| {
-        let problem = format!("the database has not answered within {} s", PATIENCE.as_secs());
+    let answered = timeout(DATABASE_WAIT, asked).await.unwrap_or_else(|_elapsed| {
+        let problem = format!("the database has not answered within {} s", DATABASE_WAIT.as_secs());
         Err(StartError::Store(StoreError::new(StoreErrorKind::Unavailable, operation::CONNECT, problem)).into())
     });
     answered.map_err(|error| RelayError::NewDatabase { error: Box::new(RelayError::of_source(source, error)) })
 }
 
-/// Pauses the routes of a source that begins anew which an operator had paused before, so that a reload sends nothing that somebody has
+/// Pauses the routes of a source that begins anew which an operator had paused before, so that a reload sends nothing that an operator has
 /// stopped.
-fn stay_paused(before: &Deliverer, new: &Deliverer) {
+fn stay_paused(before: &SourceTask, new: &SourceTask) {
     let _source = new.span().entered();
     for RouteStatus { route, state, .. } in before.forwarder.status() {
-        let RouteState::PausedByHand { reason, .. } = state else { continue };
+        let RouteState::PausedByOperator { reason, .. } = state else { continue };
         if !new.forwarder.pause(&route, &reason) {
-            tracing::warn!(
-                route,
-                reason,
-                "a route that an operator has paused sends nothing any more, and its pause is over: its events go as the new routes say"
-            );
+            tracing::warn!(route, reason, "{OPERATOR_PAUSE_ENDED}");
         }
     }
 }
@@ -206,7 +202,7 @@ mod tests {
 
     fn are_paused(sources: &Sources) -> Vec<bool> {
         let statuses = sources.all.iter().flat_map(|source| source.forwarder.status());
-        let is_anna = |state| matches!(state, RouteState::PausedByHand { reason, .. } if reason == "by anna");
+        let is_anna = |state| matches!(state, RouteState::PausedByOperator { reason, .. } if reason == "by anna");
         statuses.map(|status| is_anna(status.state)).collect()
     }
 

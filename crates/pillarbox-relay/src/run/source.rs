@@ -18,15 +18,15 @@ use crate::relay::RelayError;
 use crate::report::{SourceHealth, SourceReport};
 
 /// The time to wait for brokers at the start; the routes of a broker that has not answered by then begin paused.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// The time between the first failed start of a source and the next one.
-const FIRST: Duration = Duration::from_millis(500);
-/// The longest time between two.
-const LONGEST: Duration = Duration::from_secs(30);
+const BROKER_WAIT: Duration = Duration::from_secs(2);
+/// The shortest time between a failed start of a source and the next one.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
+/// The longest time between a failed start of a source and the next one.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
-/// A source at work: what its task and the endpoint share.
+/// A source at work, as its task and the endpoint share it.
 #[derive(Debug)]
-pub(super) struct Deliverer {
+pub(super) struct SourceTask {
     pub(super) source: Arc<Source>,
     pub(super) forwarder: Forwarder,
     state: Mutex<State>,
@@ -55,10 +55,10 @@ pub(super) struct Beginning {
     /// True if a source that cannot start ends the relay: at the start of the relay, not after a reload.
     pub(super) may_end: bool,
     /// Another incarnation of it, which has to stop first.
-    pub(super) after: Option<Arc<Deliverer>>,
+    pub(super) after: Option<Arc<SourceTask>>,
 }
 
-impl Deliverer {
+impl SourceTask {
     pub(super) fn new(source: Arc<Source>, forwarder: Forwarder) -> Self {
         Self {
             source,
@@ -79,7 +79,7 @@ impl Deliverer {
     /// Delivers until it is told to stop, then stops in order.
     ///
     /// # Errors
-    /// Where it cannot start, and that ends the relay.
+    /// It cannot start, and that ends the relay.
     pub(super) async fn run(self: Arc<Self>, beginning: Beginning) -> Result<(), RelayError> {
         let _ended = self.ended.clone().drop_guard();
         if let Some(before) = &beginning.after {
@@ -148,7 +148,7 @@ impl Deliverer {
         let mut until = pin!(until);
         let must_be_there = may_end && file.server.on_unavailable == OnUnavailable::Exit;
         let begun = tokio::select! {
-            begun = self.forwarder.begin(PATIENCE) => begun,
+            begun = self.forwarder.begin(BROKER_WAIT) => begun,
             () = &mut until => return Ok(None),
         };
         let refused = begun.err().and_then(|errors| errors.into_iter().next()).or_else(|| self.unavailable());
@@ -159,7 +159,7 @@ impl Deliverer {
         // It has the publishers, and a source may wait for long.
         drop(file);
         self.begun.cancel();
-        let mut pause = FIRST;
+        let mut pause = MIN_RETRY_DELAY;
         loop {
             let error = match self.open(batch, &mut until).await {
                 Ok(started) => return Ok(started),
@@ -184,7 +184,7 @@ impl Deliverer {
                 () = sleep(next) => {}
                 () = &mut until => return Ok(None),
             }
-            pause = pause.saturating_mul(2).min(LONGEST);
+            pause = pause.saturating_mul(2).min(MAX_RETRY_DELAY);
         }
     }
 
@@ -193,7 +193,7 @@ impl Deliverer {
         matches!(&*self.state.lock(), State::Started { .. })
     }
 
-    /// Nobody delivers after it has stopped, though `next` is to: metrics say so, where they are of the same tables.
+    /// Tells the metrics, where `next` is of the same tables, that nothing is delivered after this source has stopped, though `next` is to deliver.
     fn leaves_nobody(&self, next: &Source) {
         if let State::Started { outbox, .. } = &*self.state.lock()
             && self.source.has_same_tables(next)
@@ -211,7 +211,7 @@ impl Deliverer {
                 routes: format!("`{}`", status.route),
                 source: PublishError::unavailable(problem),
             }),
-            RouteState::Delivering | RouteState::PausedByHand { .. } => None,
+            RouteState::Delivering | RouteState::PausedByOperator { .. } => None,
         })
     }
 

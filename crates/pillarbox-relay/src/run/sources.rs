@@ -16,15 +16,15 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
 use tracing::Instrument as _;
 
-use super::source::{Beginning, Deliverer};
+use super::source::{Beginning, SourceTask};
 use crate::doctor::configuration::beside;
 use crate::file::{FileError, RelayFile, Source};
 use crate::relay::{RelayError, SourceDrained, forwarder};
 use crate::report::{ConfigurationReport, RefusedConfiguration, Report};
 use crate::serve::Reports;
 
-/// The interval at which the relay looks for publishers that nobody uses any more.
-const LOOK: Duration = Duration::from_secs(1);
+/// The interval at which the relay looks for retired publishers whose last call has ended.
+const RETIRED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The gauge of a refused file.
 const REFUSED: &str = "pillarbox_configuration_refused";
@@ -33,7 +33,7 @@ const REFUSED: &str = "pillarbox_configuration_refused";
 #[derive(Debug)]
 pub(crate) struct Sources {
     pub(super) file: Arc<RelayFile>,
-    pub(super) all: Vec<Arc<Deliverer>>,
+    pub(super) all: Vec<Arc<SourceTask>>,
     shown: Arc<Shown>,
     pub(super) tasks: JoinSet<Result<(), RelayError>>,
     /// Publishers that no route names any more, until the last call to them has ended.
@@ -48,10 +48,10 @@ struct Shown {
     started: AtomicBool,
     configuration: Mutex<Option<ConfigurationReport>>,
     file: Mutex<Option<Arc<RelayFile>>>,
-    all: Mutex<Vec<Arc<Deliverer>>>,
+    all: Mutex<Vec<Arc<SourceTask>>>,
 }
 
-/// Reports whether a file was refused after the one that is in force.
+/// Sets the gauge of a file that was refused after the one in force was read.
 fn tell_refused(is_refused: bool) {
     metrics::describe_gauge!(REFUSED, metrics::Unit::Count, "1 if a file was refused since the one in force was read");
     metrics::gauge!(REFUSED).set(f64::from(u8::from(is_refused)));
@@ -62,8 +62,8 @@ impl Sources {
     pub(crate) fn start(file: RelayFile) -> Result<Self, RelayError> {
         let mut sources = Self::of(file)?;
         let beginning = sources.beginning(true);
-        for deliverer in &sources.all {
-            sources.tasks.spawn(work(deliverer, beginning.clone()));
+        for source_task in &sources.all {
+            sources.tasks.spawn(work(source_task, beginning.clone()));
         }
         Ok(sources)
     }
@@ -72,9 +72,9 @@ impl Sources {
     pub(crate) fn start_draining(file: RelayFile, deadline: Instant) -> Result<Self, RelayError> {
         let mut sources = Self::of(file)?;
         let beginning = sources.beginning(true);
-        for deliverer in &sources.all {
-            let drain = Arc::clone(deliverer).drain(beginning.clone(), deadline);
-            sources.tasks.spawn(drain.instrument(deliverer.span()));
+        for source_task in &sources.all {
+            let drain = Arc::clone(source_task).drain(beginning.clone(), deadline);
+            sources.tasks.spawn(drain.instrument(source_task.span()));
         }
         Ok(sources)
     }
@@ -92,19 +92,19 @@ impl Sources {
         let first: Vec<Arc<Source>> = sources.file.sources.iter().map(Arc::clone).collect();
         let all = first.into_iter().map(|source| {
             let forwarder = forwarder(&sources.file, &source)?;
-            Ok(Arc::new(Deliverer::new(source, forwarder)))
+            Ok(Arc::new(SourceTask::new(source, forwarder)))
         });
         sources.all = all.collect::<Result<_, RelayError>>()?;
         sources.show();
         Ok(sources)
     }
 
-    /// With a console that these may see, until a file with other accounts is read.
+    /// Serves a console with this access, until a file with other accounts is read.
     pub(crate) fn with_console(self, console: Option<Access>) -> Self {
         Self { console, ..self }
     }
 
-    /// Lets those see the console whom the files of passwords name now. The sessions of others end.
+    /// Gives the console the accounts that the files of passwords name now. The sessions of all other accounts end.
     pub(super) fn replace_accounts(&self, file: &RelayFile) {
         if let (Some(console), Some(accounts)) = (&self.console, &file.accounts) {
             console.replace_accounts(accounts.clone());
@@ -187,7 +187,7 @@ impl Sources {
                     () = &mut stop => break Ok(()),
                     file = self.examine(file) => self.reload(file),
                 },
-                () = sleep(LOOK), if !self.retired.is_empty() => self.close_retired(),
+                () = sleep(RETIRED_CHECK_INTERVAL), if !self.retired.is_empty() => self.close_retired(),
             }
         };
         if started {
@@ -248,11 +248,11 @@ impl Sources {
 
 /// The task of a source.
 pub(super) fn work(
-    deliverer: &Arc<Deliverer>,
+    source_task: &Arc<SourceTask>,
     beginning: Beginning,
 ) -> impl Future<Output = Result<(), RelayError>> + Send + 'static {
-    let span = deliverer.span();
-    Arc::clone(deliverer).run(beginning).instrument(span)
+    let span = source_task.span();
+    Arc::clone(source_task).run(beginning).instrument(span)
 }
 
 /// A task that panicked goes on panicking here.

@@ -19,19 +19,18 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// The limits of connections, so that a client that sends nothing, or reads nothing, does not keep the others from being
-/// answered.
+/// The limits of connections. They close connections of clients that send or read too slowly, so that others are answered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// At once. Who comes then takes the place of who came first and has asked nothing yet, or of who came first: a probe that asks at once
-    /// is answered, however many there are that say nothing, and none of them ends an answer.
+    /// The maximum number of open connections. Beyond it a new connection replaces the oldest that has sent no request, or else the oldest. So
+    /// a probe that sends its request at once is answered, however many silent connections there are.
     pub(super) connections: usize,
     /// The longest time of a connection, from its beginning to the last byte of the answer.
     pub(super) time: Duration,
 }
 
 impl Limits {
-    /// Of a console: a browser opens several connections at once, and a page may wait for the database.
+    /// The limits of a console: a browser opens several connections at once, and a page may wait for the database.
     pub(super) fn of_browsers() -> Self {
         Self { connections: 256, time: Duration::from_secs(30) }
     }
@@ -43,61 +42,62 @@ impl Default for Limits {
     }
 }
 
-/// Answers one question for each connection, until told to stop. Probes and scrapes are far apart, so that connections which
+/// Serves one request for each connection, until told to stop. Probes and scrapes are far apart, so that connections which
 /// stay open would gain nothing, and one that may not stay needs no other limits.
 pub(super) async fn answer(mut listener: TcpListener, router: Router, limits: Limits, stop: CancellationToken) {
     let mut connections = JoinSet::new();
-    let mut in_order: VecDeque<Talk> = VecDeque::new();
-    // What goes wrong with a connection before it is there is of no interest; this waits for the next.
+    let mut in_order: VecDeque<Connection> = VecDeque::new();
+    // An error before a connection is accepted is ignored: this waits for the next connection.
     while let Some((stream, client)) = stop.run_until_cancelled(Listener::accept(&mut listener)).await {
         while connections.try_join_next().is_some() {}
-        in_order.retain(|talk| !talk.task.is_finished());
-        let silent = in_order.iter().position(|talk| !talk.has_asked.load(Ordering::Relaxed)).unwrap_or(0);
+        in_order.retain(|connection| !connection.task.is_finished());
+        let silent =
+            in_order.iter().position(|connection| !connection.has_sent_request.load(Ordering::Relaxed)).unwrap_or(0);
         if in_order.len() >= limits.connections
             && let Some(first) = in_order.remove(silent)
         {
             first.task.abort();
         }
-        let (router, stop, has_asked) = (router.clone(), stop.clone(), Arc::<AtomicBool>::default());
-        let asked = Arc::clone(&has_asked);
+        let (router, stop, has_sent_request) = (router.clone(), stop.clone(), Arc::<AtomicBool>::default());
+        let sent = Arc::clone(&has_sent_request);
         let task = connections.spawn(async move {
-            // Who takes too long is hung up on.
-            drop(timeout(limits.time, talk(stream, client, router, asked, stop)).await);
+            // The limit closes slow connections.
+            drop(timeout(limits.time, serve_one_request(stream, client, router, sent, stop)).await);
         });
-        in_order.push_back(Talk { task, has_asked });
+        in_order.push_back(Connection { task, has_sent_request });
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
 }
 
 /// A connection.
-struct Talk {
+struct Connection {
     task: AbortHandle,
-    /// True once its question has come.
-    has_asked: Arc<AtomicBool>,
+    /// True once its request has come.
+    has_sent_request: Arc<AtomicBool>,
 }
 
-/// One question and its answer. Once it is time to stop, a question that has not come is waited for no longer.
-async fn talk(
+/// Serves one request. Once `stop` is cancelled, a request that has not come is not waited for.
+async fn serve_one_request(
     stream: TcpStream,
     client: SocketAddr,
     router: Router,
-    has_asked: Arc<AtomicBool>,
+    has_sent_request: Arc<AtomicBool>,
     stop: CancellationToken,
 ) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        has_asked.store(true, Ordering::Relaxed);
+        has_sent_request.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(ConnectInfo(client));
         router.call(request)
     });
-    let mut talking = pin!(http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service));
+    let mut connection = pin!(http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service));
     tokio::select! {
-        // A client that hangs up, or talks another language, is its own affair.
-        _ended = talking.as_mut() => return,
-        () = stop.cancelled() => talking.as_mut().graceful_shutdown(),
+        // A client that disconnects or speaks another protocol is ignored.
+        _ended = connection.as_mut() => return,
+        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
     }
-    drop(talking.await);
+    drop(connection.await);
 }
 
 #[cfg(test)]
@@ -119,48 +119,48 @@ mod tests {
         (address, stop, tasks)
     }
 
-    /// All that somebody is told who says this.
+    /// The answer to this text.
     async fn told(address: SocketAddr, says: &str) -> String {
         let mut stream = TcpStream::connect(address).await.expect("connects");
         stream.write_all(says.as_bytes()).await.expect("says it");
         let mut answer = String::new();
-        // A connection that is hung up on may be reset.
+        // A connection that is closed may be reset.
         drop(timeout(LONG, stream.read_to_string(&mut answer)).await.expect("it is not held for ever"));
         answer
     }
 
-    const QUESTION: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    const REQUEST: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
     #[tokio::test]
-    async fn who_says_nothing_or_half_a_question_is_hung_up_on() {
+    async fn connections_without_a_complete_request_are_closed() {
         let (address, _stop, _tasks) = serve(Limits { connections: 10, time: Duration::from_millis(100) }).await;
         for says in ["", "GET / HTTP/1.1\r\nHost: "] {
             assert_eq!(told(address, says).await, "", "{says:?}");
         }
         let (address, _stop, _tasks) = serve(Limits { connections: 10, time: LONG }).await;
-        let answer = told(address, QUESTION).await;
+        let answer = told(address, REQUEST).await;
         assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("well"), "{answer}");
     }
 
     #[tokio::test]
-    async fn of_too_many_the_first_is_hung_up_on() {
+    async fn of_too_many_connections_the_first_is_closed() {
         let (address, _stop, _tasks) = serve(Limits { connections: 2, time: 10 * LONG }).await;
         let mut silent = Vec::new();
         for _ in 0..5 {
             silent.push(TcpStream::connect(address).await.expect("connects"));
         }
-        assert!(told(address, QUESTION).await.ends_with("well"), "it is not kept waiting");
+        assert!(told(address, REQUEST).await.ends_with("well"), "it is not kept waiting");
         let mut still_there = silent.split_off(4);
         for mut stream in silent {
-            let ended = timeout(LONG, stream.read_to_end(&mut Vec::new())).await.expect("it is hung up on");
+            let ended = timeout(LONG, stream.read_to_end(&mut Vec::new())).await.expect("it is closed");
             drop(ended);
         }
         let last = still_there.pop().expect("the fifth");
-        assert!(last.try_read(&mut [0]).is_err(), "there is room for it beside the question");
+        assert!(last.try_read(&mut [0]).is_err(), "there is room for it beside the request");
     }
 
     #[tokio::test]
-    async fn who_has_asked_is_answered_though_many_come_after() {
+    async fn requests_are_answered_though_many_connections_come_after() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
         let address = listener.local_addr().expect("has an address");
         let (asked, go_on) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
@@ -177,14 +177,14 @@ mod tests {
         let mut tasks = JoinSet::new();
         tasks.spawn(answer(listener, router, limits, CancellationToken::new()));
         let mut asks = TcpStream::connect(address).await.expect("connects");
-        asks.write_all(QUESTION.as_bytes()).await.expect("asks");
+        asks.write_all(REQUEST.as_bytes()).await.expect("asks");
         asked.notified().await;
         let mut silent = Vec::new();
         for _ in 0..5 {
             silent.push(TcpStream::connect(address).await.expect("connects"));
         }
         let mut first = silent.remove(0);
-        drop(timeout(LONG, first.read_to_end(&mut Vec::new())).await.expect("it is hung up on"));
+        drop(timeout(LONG, first.read_to_end(&mut Vec::new())).await.expect("it is closed"));
         go_on.notify_one();
         let mut answer = String::new();
         timeout(LONG, asks.read_to_string(&mut answer)).await.expect("in time").expect("an answer");
@@ -195,7 +195,7 @@ mod tests {
     async fn a_silent_client_does_not_hold_up_the_end() {
         let (address, stop, mut tasks) = serve(Limits { connections: 2, time: 10 * LONG }).await;
         let _silent = TcpStream::connect(address).await.expect("connects");
-        assert!(told(address, QUESTION).await.ends_with("well"), "both are talked to");
+        assert!(told(address, REQUEST).await.ends_with("well"), "both are served");
         stop.cancel();
         timeout(LONG, tasks.join_next()).await.expect("it ends");
     }

@@ -82,7 +82,7 @@ impl Endpoint {
 }
 
 impl Serving {
-    /// Answers nobody any more. Who is being answered is waited for a moment only.
+    /// Accepts no request any more. Requests under way are waited for a moment only.
     pub async fn close(mut self) {
         self.stop.cancel();
         let ended = async { while self.tasks.join_next().await.is_some() {} };

@@ -62,7 +62,7 @@ fn a_value_of_another_type_is_told_by_line_section_and_key() {
 }
 
 #[test]
-fn what_cannot_work_is_refused() {
+fn files_that_cannot_work_are_refused() {
     let billing = "[[source]]\nname = \"billing\"\nstore.url = \"sqlite://billing.db\"\n";
     let named = |name: &str| billing.replace("\"billing\"", &format!("\"{name}\""));
     let route = |name: &str, rest: &str| format!("[[route]]\nname = \"{name}\"\ndrop = true\n{rest}");

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use pillarbox_core::handle::{HandlerError, Outcome};
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::publisher::{FailureScope, PublishError, PublishErrorKind, Receipt};
 
-use crate::guard::CallResult;
+use crate::breaker::CallResult;
 
 pub(super) type Answer = Result<Outcome, HandlerError>;
 
@@ -30,7 +30,9 @@ pub(super) fn verdict<'a>(receipts: impl IntoIterator<Item = &'a Receipt>) -> Op
         }
     }
     match (asked, refused, declined) {
-        (Some((error, after)), ..) if taken => Some(CallResult::Asked { problem: error.to_string().into(), after }),
+        (Some((error, after)), ..) if taken => {
+            Some(CallResult::PauseRequested { problem: error.to_string().into(), after })
+        }
         _ if taken => Some(CallResult::Well),
         (Some((error, _)), ..) | (None, Some(error), _) => Some(refusal(error)),
         (None, None, Some(error)) => Some(declination(error)),
@@ -54,7 +56,7 @@ pub(super) fn answer(route: &str, receipt: Receipt, delay: Option<Duration>) -> 
         Ok(position) => return Ok(position.map_or(Outcome::Done, Outcome::DeliveredAs)),
         Err(error) => error,
     };
-    if plants::is("unconfirmed_is_done") && error.kind() == PublishErrorKind::Unavailable {
+    if planted_bug::is_active("unconfirmed_is_done") && error.kind() == PublishErrorKind::Unavailable {
         return Ok(Outcome::Done);
     }
     let (kind, asked) = (error.kind(), error.delay());
@@ -96,7 +98,7 @@ mod tests {
             (vec![], None),
             (vec![behind()], None),
             (vec![Ok(None), away()], Some(CallResult::Well)),
-            (vec![Ok(None), busy(), away()], Some(CallResult::Asked { problem: "busy".into(), after: SEVEN })),
+            (vec![Ok(None), busy(), away()], Some(CallResult::PauseRequested { problem: "busy".into(), after: SEVEN })),
             (vec![Ok(None), later()], Some(CallResult::Well)),
             (vec![away(), behind()], refused("away", None)),
             (vec![away(), briefly(), busy(), behind()], refused("busy", Some(SEVEN))),

@@ -8,9 +8,9 @@ use pillarbox_core::publisher::{PublishError, PublishErrorKind, Publisher};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::Forwarder;
-use super::admission::Probing;
+use super::admission::ProbeGuard;
 use super::answer::refusal;
-use crate::guard::CallResult;
+use crate::breaker::CallResult;
 use crate::route::{CheckError, RouteRuntime};
 
 /// The time between two questions to a destination that is not there when events begin to be passed on.
@@ -18,7 +18,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// The interval of the search for routes whose pause is over and that no event has tried out.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A broker, and what routes send to there.
+/// A broker, and the targets that routes send to there.
 #[derive(Debug)]
 pub struct Broker {
     /// The client that sends to it.
@@ -30,14 +30,14 @@ pub struct Broker {
     pub beginnings: Vec<String>,
 }
 
-/// The question to a broker: its publisher, the targets to ask for, and the routes that need them.
-struct Asked {
+/// The check of a broker: its publisher, the targets to ask for, and the routes that need them.
+struct BrokerCheck {
     publisher: Arc<dyn Publisher>,
     targets: Vec<String>,
     runtimes: Vec<Arc<RouteRuntime>>,
 }
 
-impl Asked {
+impl BrokerCheck {
     fn error(&self, source: PublishError) -> CheckError {
         CheckError {
             kind: self.publisher.info().kind,
@@ -47,18 +47,18 @@ impl Asked {
         }
     }
 
-    /// The question of one route to its broker; `None` if it has none.
+    /// The check for one route alone; `None` if it has no broker.
     fn of(runtime: &Arc<RouteRuntime>) -> Option<Self> {
-        let sink = runtime.sink.as_ref()?;
-        let targets = sink.target.fixed().map(str::to_owned).into_iter().collect();
-        Some(Self { publisher: Arc::clone(&sink.publisher), targets, runtimes: vec![Arc::clone(runtime)] })
+        let output = runtime.output.as_ref()?;
+        let targets = output.target.fixed().map(str::to_owned).into_iter().collect();
+        Some(Self { publisher: Arc::clone(&output.publisher), targets, runtimes: vec![Arc::clone(runtime)] })
     }
 
     /// Asks for the constant beginnings of targets that depend on the event.
     async fn prefixes(&self) -> Prefixes {
         let mut found = Prefixes::default();
         for runtime in &self.runtimes {
-            let Some(template) = runtime.sink.as_ref().map(|sink| &sink.target) else { continue };
+            let Some(template) = runtime.output.as_ref().map(|output| &output.target) else { continue };
             let Some(prefix) = template.prefix() else { continue };
             let (name, shown) = (&runtime.name, self.publisher.shown(template.text()));
             match self.publisher.check_prefix(prefix).await {
@@ -73,9 +73,9 @@ impl Asked {
         found
     }
 
-    /// Asks until there is an answer, for as long as there is patience.
-    async fn within(&self, patience: Duration) -> Result<(), PublishError> {
-        let deadline = Instant::now() + patience;
+    /// Asks until there is an answer, for at most `max_wait`.
+    async fn within(&self, max_wait: Duration) -> Result<(), PublishError> {
+        let deadline = Instant::now() + max_wait;
         let mut last = None;
         loop {
             match timeout_at(deadline, self.publisher.check(&self.targets)).await {
@@ -87,7 +87,7 @@ impl Asked {
                 }
                 Ok(answer) => return answer,
                 Err(_elapsed) => {
-                    let silent = || PublishError::unavailable(format!("it has not answered within {patience:?}"));
+                    let silent = || PublishError::unavailable(format!("it has not answered within {max_wait:?}"));
                     return Err(last.unwrap_or_else(silent));
                 }
             }
@@ -104,17 +104,17 @@ struct Prefixes {
 }
 
 impl Forwarder {
-    /// Connects to every destination and verifies that what its routes name is there. Of targets that depend on the event, the
+    /// Connects to every destination and verifies that the targets of its routes are there. Of targets that depend on the event, the
     /// constant part is asked for, where the broker can tell. Returns a sentence for each target that remains unchecked.
     ///
     /// # Errors
-    /// What each destination that is not as it has to be said; destinations that merely do not answer are among them, with an
-    /// error of kind [`Unavailable`](PublishErrorKind::Unavailable).
+    /// An error for each destination that is not as it has to be. For one that merely does not answer it is of kind
+    /// [`Unavailable`](PublishErrorKind::Unavailable).
     pub async fn check(&self) -> Result<Vec<String>, Vec<CheckError>> {
-        let checks = self.asked().into_iter().map(|asked| async move {
-            match asked.publisher.check(&asked.targets).await {
-                Ok(()) => asked.prefixes().await,
-                Err(error) => Prefixes { errors: vec![asked.error(error)], unchecked: Vec::new() },
+        let checks = self.broker_checks().into_iter().map(|check| async move {
+            match check.publisher.check(&check.targets).await {
+                Ok(()) => check.prefixes().await,
+                Err(error) => Prefixes { errors: vec![check.error(error)], unchecked: Vec::new() },
             }
         });
         let (mut unchecked, mut errors) = (Vec::new(), Vec::new());
@@ -125,28 +125,27 @@ impl Forwarder {
         if errors.is_empty() { Ok(unchecked) } else { Err(errors) }
     }
 
-    /// As [`check`](Self::check) for constant targets, before events are passed on, and with patience of its own: routes whose
-    /// destination does not answer within it, or refuses, begin paused, so that they hold up no other.
-    /// [`watch`](Self::watch) asks on.
+    /// As [`check`](Self::check) for constant targets, before events are passed on, and with a time limit: routes whose destination does
+    /// not answer within `max_wait`, or refuses, begin paused, so that they hold up no other. [`watch`](Self::watch) asks on.
     ///
     /// # Errors
-    /// What each destination said that has answered and refuses what its routes would send. Other routes can go on all the same.
-    pub async fn begin(&self, patience: Duration) -> Result<(), Vec<CheckError>> {
-        let begun = self.asked().into_iter().map(|asked| async move {
-            let Err(error) = asked.within(patience).await else { return Vec::new() };
+    /// An error for each destination that has answered and refuses what its routes would send. Other routes can go on all the same.
+    pub async fn begin(&self, max_wait: Duration) -> Result<(), Vec<CheckError>> {
+        let begun = self.broker_checks().into_iter().map(|check| async move {
+            let Err(error) = check.within(max_wait).await else { return Vec::new() };
             if error.kind() == PublishErrorKind::Unavailable {
-                self.begin_paused(&asked, &error);
+                self.begin_paused(&check, &error);
                 return Vec::new();
             }
-            // Which of its routes the broker refuses shows when each is asked for alone.
-            let alone = asked.runtimes.iter().filter_map(Asked::of);
-            let answers = join_all(alone.map(|asked| async move { (asked.within(patience).await, asked) })).await;
+            // The broker is asked for each route alone, to find those that it refuses.
+            let alone = check.runtimes.iter().filter_map(BrokerCheck::of);
+            let answers = join_all(alone.map(|check| async move { (check.within(max_wait).await, check) })).await;
             let mut refused = Vec::new();
-            for (answer, asked) in answers {
+            for (answer, check) in answers {
                 let Err(error) = answer else { continue };
-                self.begin_paused(&asked, &error);
+                self.begin_paused(&check, &error);
                 if error.kind() != PublishErrorKind::Unavailable {
-                    refused.push(asked.error(error));
+                    refused.push(check.error(error));
                 }
             }
             refused
@@ -155,10 +154,10 @@ impl Forwarder {
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    fn begin_paused(&self, asked: &Asked, error: &PublishError) {
-        for runtime in &asked.runtimes {
-            if let Some(sink) = &runtime.sink {
-                self.0.learn(runtime, sink, Instant::now(), refusal(error));
+    fn begin_paused(&self, check: &BrokerCheck, error: &PublishError) {
+        for runtime in &check.runtimes {
+            if let Some(output) = &runtime.output {
+                self.0.learn(runtime, output, Instant::now(), refusal(error));
             }
         }
     }
@@ -175,10 +174,10 @@ impl Forwarder {
             }
             next = Instant::now() + PROBE_INTERVAL;
             for runtime in &self.0.table().runtimes {
-                let Some(sink) = &runtime.sink else { continue };
-                sink.targets.lock().forget(Instant::now());
+                let Some(output) = &runtime.output else { continue };
+                output.targets.lock().forget(Instant::now());
                 runtime.report();
-                if sink.by_hand.lock().is_none() && sink.circuit.lock().probe_unasked(Instant::now()) {
+                if output.operator_pause.lock().is_none() && output.circuit.lock().probe_unasked(Instant::now()) {
                     asking.push(self.try_out(Arc::clone(runtime)));
                 }
             }
@@ -186,42 +185,42 @@ impl Forwarder {
     }
 
     async fn try_out(&self, runtime: Arc<RouteRuntime>) {
-        let Some(sink) = &runtime.sink else { return };
-        let _probing = Probing(sink);
-        let targets: Vec<String> = sink.target.fixed().map(str::to_owned).into_iter().collect();
-        let mut answer = sink.publisher.check(&targets).await;
+        let Some(output) = &runtime.output else { return };
+        let _probing = ProbeGuard(output);
+        let targets: Vec<String> = output.target.fixed().map(str::to_owned).into_iter().collect();
+        let mut answer = output.publisher.check(&targets).await;
         // Without a constant target a publisher of many servers has asked none of them.
         if answer.is_ok()
-            && let Some(beginning) = sink.target.prefix()
+            && let Some(beginning) = output.target.prefix()
         {
-            answer = sink.publisher.check_prefix(beginning).await.map(drop);
+            answer = output.publisher.check_prefix(beginning).await.map(drop);
         }
         let called = answer.map_or_else(|error| refusal(&error), |()| CallResult::Answered);
-        self.0.learn(&runtime, sink, Instant::now(), called);
+        self.0.learn(&runtime, output, Instant::now(), called);
     }
 
-    /// Each broker once, with what its routes send to, in the order of the routes.
+    /// Each broker once, with the targets of its routes, in the order of the routes.
     #[must_use]
     pub fn brokers(&self) -> Vec<Broker> {
-        let broker = |Asked { publisher, targets, runtimes }| {
+        let broker = |BrokerCheck { publisher, targets, runtimes }| {
             let beginnings = runtimes
                 .iter()
-                .filter_map(|runtime: &Arc<RouteRuntime>| runtime.sink.as_ref()?.target.prefix().map(str::to_owned));
+                .filter_map(|runtime: &Arc<RouteRuntime>| runtime.output.as_ref()?.target.prefix().map(str::to_owned));
             Broker { publisher, targets, beginnings: beginnings.collect() }
         };
-        self.asked().into_iter().map(broker).collect()
+        self.broker_checks().into_iter().map(broker).collect()
     }
 
-    /// Each broker once, with all that its routes would send to.
-    fn asked(&self) -> Vec<Asked> {
-        let mut all: Vec<Asked> = Vec::new();
-        for asked in self.0.table().runtimes.iter().filter_map(Asked::of) {
-            match all.iter_mut().find(|other| Arc::ptr_eq(&other.publisher, &asked.publisher)) {
+    /// The check of each broker, with the targets of all its routes.
+    fn broker_checks(&self) -> Vec<BrokerCheck> {
+        let mut all: Vec<BrokerCheck> = Vec::new();
+        for check in self.0.table().runtimes.iter().filter_map(BrokerCheck::of) {
+            match all.iter_mut().find(|other| Arc::ptr_eq(&other.publisher, &check.publisher)) {
                 Some(other) => {
-                    other.targets.extend(asked.targets);
-                    other.runtimes.extend(asked.runtimes);
+                    other.targets.extend(check.targets);
+                    other.runtimes.extend(check.runtimes);
                 }
-                None => all.push(asked),
+                None => all.push(check),
             }
         }
         all

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use super::answer::Answer;
 use super::findings::part_of;
 use super::forwarder::Inner;
-use crate::guard::Parts;
-use crate::route::{RouteRuntime, Sink};
+use crate::breaker::Parts;
+use crate::route::{RouteOutput, RouteRuntime};
 
 /// The time that an event stays away.
 pub(super) enum Delay {
@@ -27,28 +27,28 @@ impl Delay {
 }
 
 impl Inner {
-    /// The time that an event stays away whose destination did not take it: for the pause of its route, which ends at `paused`, or of its
-    /// target. Without any the destination takes others: what is unavailable is put off for longer each time, and what is refused for itself
-    /// returns one after the other. `None` where the destination is not to blame.
+    /// The time that an event stays away whose destination did not take it: the pause of its route, which ends at `paused`, or of its
+    /// target. Without a pause the destination takes others: unavailable events are deferred for longer each time, and events that are
+    /// refused individually are retried one after the other. `None` where the destination is not to blame.
     pub(super) fn delay(
         &self,
-        sink: &Sink,
+        output: &RouteOutput,
         error: &PublishError,
         parts: Option<&Parts>,
         paused: Option<Instant>,
         now: Instant,
     ) -> Option<Delay> {
-        let own = parts.and_then(|parts| sink.targets.lock().paused_until(parts));
+        let own = parts.and_then(|parts| output.targets.lock().paused_until(parts));
         if let Some(until) = paused.max(own) {
             return Some(Delay::Usual(self.spread(until.saturating_duration_since(now))));
         }
         match (error.kind(), error.scope()) {
             // It waits for another message, and nothing is known about its destination.
             (PublishErrorKind::Unavailable, FailureScope::Message) => {
-                Some(Delay::Usual(sink.backoffs.lock().shortest()))
+                Some(Delay::Usual(output.backoffs.lock().shortest()))
             }
             (PublishErrorKind::Unavailable, _) => {
-                let mut backoffs = sink.backoffs.lock();
+                let mut backoffs = output.backoffs.lock();
                 let delay = backoffs.delay(part_of(error, parts), now);
                 let is_longest = delay >= backoffs.longest();
                 drop(backoffs);
@@ -56,18 +56,19 @@ impl Inner {
                 let spread = delay.mul_f64(0.5 + self.random.next_f64() / 2.0);
                 Some(if is_longest { Delay::Prolonged(spread) } else { Delay::Usual(spread) })
             }
-            (PublishErrorKind::Misconfigured, _) => Some(Delay::Prolonged(sink.returns.lock().delay(now))),
+            (PublishErrorKind::Misconfigured, _) => Some(Delay::Prolonged(output.retry_spacing.lock().delay(now))),
             (PublishErrorKind::Temporary | PublishErrorKind::Permanent, _) => None,
         }
     }
 
-    /// Puts an event off until its route, or its target, may go on, without an attempt.
-    pub(super) fn put_off(&self, runtime: &RouteRuntime, until: Instant, why: &str) -> Answer {
+    /// Defers an event until its route, or its target, may go on, without an attempt.
+    pub(super) fn defer(&self, runtime: &RouteRuntime, until: Instant, why: &str) -> Answer {
+        runtime.meters.deferred.increment(1);
         let delay = until.saturating_duration_since(Instant::now());
         Err(HandlerError::deferred_on_this_node(self.spread(delay), format!("route `{}` {why}", runtime.name)))
     }
 
-    /// A tenth more at random, so that what was put off together does not come back at once.
+    /// A tenth more at random, so that what was deferred together does not come back at once.
     fn spread(&self, delay: Duration) -> Duration {
         delay.mul_f64(1.0 + self.random.next_f64() / 10.0)
     }

@@ -25,7 +25,7 @@ pub enum Destination {
     Unsendable {
         /// The route.
         route: String,
-        /// Why.
+        /// The problem.
         problem: String,
     },
     /// No route takes it.
@@ -39,14 +39,14 @@ impl Forwarder {
         let table = self.0.table();
         let Some((_, runtime)) = table.runtime(event) else { return Destination::Unrouted };
         let route = runtime.name.to_string();
-        let Some(sink) = &runtime.sink else { return Destination::Dropped { route } };
-        match sink.message(event) {
+        let Some(output) = &runtime.output else { return Destination::Dropped { route } };
+        match output.message(event) {
             Ok(None) => Destination::Dropped { route },
             Err(problem) => Destination::Unsendable { route, problem },
             Ok(Some(message)) => Destination::Sent {
                 route,
-                broker: format!("{} at {}", sink.publisher.info().kind, sink.publisher.info().address),
-                target: sink.publisher.shown(&message.target).into_owned(),
+                broker: format!("{} at {}", output.publisher.info().kind, output.publisher.info().address),
+                target: output.publisher.shown(&message.target).into_owned(),
                 key: message.key.map(String::from),
             },
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pillarbox_core::publisher::{FailureScope, PublishError, PublishErrorKind, Receipt};
 
 use super::answer::verdict;
-use crate::guard::{CallResult, Part, Parts};
+use crate::breaker::{CallResult, Part, Parts};
 
 /// The receipt of a server that is there, whatever its target says.
 static TAKEN: Receipt = Ok(None);
@@ -98,7 +98,7 @@ pub(super) fn escalated<'a>(trouble: impl IntoIterator<Item = &'a CallResult>) -
         CallResult::Refused { problem, .. } | CallResult::Declined { problem } => {
             Some(CallResult::Declined { problem: Arc::clone(problem) })
         }
-        CallResult::Well | CallResult::Answered | CallResult::Asked { .. } => None,
+        CallResult::Well | CallResult::Answered | CallResult::PauseRequested { .. } => None,
     })
 }
 
@@ -156,12 +156,12 @@ mod tests {
         for (scope, shown) in [(FailureScope::Server, "Server(\"a\")"), (FailureScope::Target, "Target(\"a/1\")")] {
             let (whole, parts) = found(vec![("a/1", Ok(None)), ("a/1", asks(scope)), ("a/2", Ok(None))]);
             assert_eq!(whole, Some(CallResult::Well));
-            let expected = format!("{shown} Asked {{ problem: \"slow\", after: 7s }}");
+            let expected = format!("{shown} PauseRequested {{ problem: \"slow\", after: 7s }}");
             assert!(parts.contains(&expected) && parts.len() == 3, "{parts:?}");
             assert_eq!(parts.iter().filter(|part| part.ends_with("Well")).count(), 2, "{parts:?}");
         }
         let (whole, _) = found(vec![("a/1", Ok(None)), ("a/2", asks(FailureScope::Broker))]);
-        assert_eq!(whole, Some(CallResult::Asked { problem: "slow".into(), after }));
+        assert_eq!(whole, Some(CallResult::PauseRequested { problem: "slow".into(), after }));
     }
 
     #[test]

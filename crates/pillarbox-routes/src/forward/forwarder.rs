@@ -18,7 +18,7 @@ use crate::route::{Built, RouteRuntime};
 /// [`on_batch`](pillarbox_engine::handlers::on_batch). Cheap to clone.
 ///
 /// A batch holds events of one route only. It is answered when the destination has confirmed, or declined, each of them. While
-/// a route is paused its events are put off, without an attempt being counted, and types of which all events take that route are
+/// a route is paused its events are deferred, without an attempt being counted, and types of which all events take that route are
 /// not even read from the table: see [`type_pause`](Self::type_pause).
 #[derive(Debug, Clone)]
 pub struct Forwarder(pub(super) Arc<Inner>);
@@ -53,11 +53,13 @@ impl Forwarder {
         self.0.table().runtimes.iter().map(|runtime| RouteStatus::of(runtime, now)).collect()
     }
 
-    /// Closes every connection. What is handed over after that is put off.
+    /// Closes every connection. What is handed over after that is deferred.
     pub async fn close(&self) {
         let table = self.0.table();
-        join_all(table.runtimes.iter().filter_map(|runtime| runtime.sink.as_ref()).map(|sink| sink.publisher.close()))
-            .await;
+        join_all(
+            table.runtimes.iter().filter_map(|runtime| runtime.output.as_ref()).map(|output| output.publisher.close()),
+        )
+        .await;
     }
 }
 

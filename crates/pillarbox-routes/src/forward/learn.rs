@@ -2,8 +2,8 @@ use tokio::time::Instant;
 
 use super::findings::{Findings, escalated, may_stand_for_whole};
 use super::forwarder::Inner;
-use crate::guard::{CallResult, Parts, Transition};
-use crate::route::{RouteRuntime, Sink};
+use crate::breaker::{CallResult, Parts, Transition};
+use crate::route::{RouteOutput, RouteRuntime};
 
 impl Inner {
     /// Tells the breakers of the route and of its targets; until when the route is paused, if it is. `failed` has the tenants and the parts of
@@ -11,7 +11,7 @@ impl Inner {
     pub(super) fn learn_all<'a>(
         &self,
         runtime: &RouteRuntime,
-        sink: &Sink,
+        output: &RouteOutput,
         now: Instant,
         found: &Findings,
         failed: impl Iterator<Item = (Option<&'a str>, &'a Parts)>,
@@ -19,7 +19,7 @@ impl Inner {
         let mut new_trouble = Vec::new();
         if !found.parts.is_empty() {
             let stands_for_whole = may_stand_for_whole(found);
-            let mut targets = sink.targets.lock();
+            let mut targets = output.targets.lock();
             let mut transitions = Vec::new();
             for (part, called) in &found.parts {
                 let changed = targets.ended(part, now, called.clone());
@@ -33,34 +33,34 @@ impl Inner {
             drop(targets);
             runtime.report();
             for (part, transition, problem) in transitions {
-                sink.target_log.tell(runtime, sink, part, &transition, problem.as_deref());
+                output.target_log.tell(runtime, output, part, &transition, problem.as_deref());
             }
         }
         if found.whole == Some(CallResult::Well) {
-            sink.tenants.lock().recovered();
+            output.tenants.lock().recovered();
         }
         let tenants = failed
             .filter(|(_, parts)| parts.each().any(|part| new_trouble.iter().any(|(new, _)| *new == part)))
             .map(|(tenant, _)| tenant);
-        let speaks_against_whole = !new_trouble.is_empty() && sink.tenants.lock().trouble(tenants, now);
+        let speaks_against_whole = !new_trouble.is_empty() && output.tenants.lock().trouble(tenants, now);
         let trouble = new_trouble.iter().map(|(_, called)| *called).filter(|_| speaks_against_whole);
         let whole = found.whole.clone().or_else(|| escalated(trouble));
-        whole.and_then(|called| self.learn(runtime, sink, now, called))
+        whole.and_then(|called| self.learn(runtime, output, now, called))
     }
 
     /// Tells the breaker, and says of what changed; until when the route is paused, if it is.
     pub(super) fn learn(
         &self,
         runtime: &RouteRuntime,
-        sink: &Sink,
+        output: &RouteOutput,
         now: Instant,
         called: CallResult,
     ) -> Option<Instant> {
         let (transition, paused) = {
-            let mut circuit = sink.circuit.lock();
+            let mut circuit = output.circuit.lock();
             (circuit.ended(now, called), circuit.paused())
         };
-        let info = sink.publisher.info();
+        let info = output.publisher.info();
         match transition {
             Transition::None => {}
             Transition::Paused { pause } | Transition::StillPaused { pause } => {
@@ -76,8 +76,8 @@ impl Inner {
             }
             Transition::Resumed => {
                 // One that an operator has paused stays so.
-                if sink.by_hand.lock().is_none() {
-                    self.resume_types(runtime, sink, now);
+                if output.operator_pause.lock().is_none() {
+                    self.resume_types(runtime, output, now);
                 }
                 tracing::info!(
                     route = &*runtime.name,
@@ -88,7 +88,7 @@ impl Inner {
         }
         let until = paused.map(|(until, _)| until);
         if let Some(until) = until {
-            self.pause_types(sink, until);
+            self.pause_types(output, until);
         }
         until
     }

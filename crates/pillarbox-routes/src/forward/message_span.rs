@@ -6,7 +6,7 @@ use pillarbox_core::publisher::{Message, Receipt};
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::route::{RouteRuntime, Sink};
+use crate::route::{RouteOutput, RouteRuntime};
 
 /// The span of a message from its call to the broker's answer, in the trace that its event was written in. Its fields are those of
 /// [OpenTelemetry's conventions](https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/) for a producer.
@@ -15,7 +15,7 @@ use crate::route::{RouteRuntime, Sink};
 pub(super) struct MessageSpan(Span);
 
 impl MessageSpan {
-    pub(super) fn begin(runtime: &RouteRuntime, sink: &Sink, event: &Delivery, message: &Message) -> Self {
+    pub(super) fn begin(runtime: &RouteRuntime, output: &RouteOutput, event: &Delivery, message: &Message) -> Self {
         let traces = context::BUILT_IN.filter(|_| event.headers().trace_id().is_some());
         let Some(traces) = traces else { return Self(Span::none()) };
         let span = tracing::debug_span!(
@@ -25,7 +25,7 @@ impl MessageSpan {
             otel.kind = "producer",
             otel.status_code = Empty,
             otel.status_description = Empty,
-            messaging.system = sink.publisher.info().kind,
+            messaging.system = output.publisher.info().kind,
             messaging.operation.type = "send",
             messaging.destination.name = Empty,
             messaging.message.id = event.id().as_str(),
@@ -35,7 +35,7 @@ impl MessageSpan {
         );
         if !span.is_disabled() {
             span.record("otel.name", format!("publish {}", runtime.name));
-            let target: Cow<'_, str> = sink.publisher.shown(&message.target);
+            let target: Cow<'_, str> = output.publisher.shown(&message.target);
             span.record("messaging.destination.name", &*target);
             traces.relate(&span, &[event.headers()]);
         }

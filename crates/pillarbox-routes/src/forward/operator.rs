@@ -14,8 +14,8 @@ impl Forwarder {
     #[must_use]
     pub fn probe_now(&self, route: &str) -> bool {
         let Some(runtime) = self.0.runtime_named(route) else { return false };
-        let sink = runtime.sink.as_ref().filter(|sink| sink.by_hand.lock().is_none());
-        sink.is_some_and(|sink| sink.circuit.lock().probe_next(Instant::now()))
+        let output = runtime.output.as_ref().filter(|output| output.operator_pause.lock().is_none());
+        output.is_some_and(|output| output.circuit.lock().probe_next(Instant::now()))
     }
 
     /// Lets a target that is paused by itself, or a server, be tried out by the next event for it. `target` is what the
@@ -25,8 +25,9 @@ impl Forwarder {
     #[must_use]
     pub fn probe_target_now(&self, route: &str, target: &str) -> bool {
         let Some(runtime) = self.0.runtime_named(route) else { return false };
-        let sink = runtime.sink.as_ref().filter(|sink| sink.by_hand.lock().is_none());
-        sink.is_some_and(|sink| sink.targets.lock().probe_next(Instant::now(), |part| sink.shown(part) == target))
+        let output = runtime.output.as_ref().filter(|output| output.operator_pause.lock().is_none());
+        output
+            .is_some_and(|output| output.targets.lock().probe_next(Instant::now(), |part| output.shown(part) == target))
     }
 
     /// Pauses a route until it is [resumed](Self::resume): nothing is sent to its destination, not even to try it out. Its events stay pending, and
@@ -38,10 +39,10 @@ impl Forwarder {
     #[must_use]
     pub fn pause(&self, route: &str, reason: &str) -> bool {
         let Some(runtime) = self.0.runtime_named(route) else { return false };
-        let Some(sink) = &runtime.sink else { return false };
-        *sink.by_hand.lock() = Some(Arc::from(reason));
+        let Some(output) = &runtime.output else { return false };
+        *output.operator_pause.lock() = Some(Arc::from(reason));
         runtime.report();
-        self.0.pause_types(sink, Instant::now() + OPERATOR_PAUSE_RECHECK_INTERVAL);
+        self.0.pause_types(output, Instant::now() + OPERATOR_PAUSE_RECHECK_INTERVAL);
         tracing::warn!(
             route,
             reason,
@@ -55,12 +56,13 @@ impl Forwarder {
     #[must_use]
     pub fn resume(&self, route: &str) -> bool {
         let Some(runtime) = self.0.runtime_named(route) else { return false };
-        let Some(sink) = runtime.sink.as_ref().filter(|sink| sink.by_hand.lock().take().is_some()) else {
+        let Some(output) = runtime.output.as_ref().filter(|output| output.operator_pause.lock().take().is_some())
+        else {
             return false;
         };
         tracing::info!(route, "a route is resumed by an operator");
-        if sink.circuit.lock().paused().is_none() {
-            self.0.resume_types(&runtime, sink, Instant::now());
+        if output.circuit.lock().paused().is_none() {
+            self.0.resume_types(&runtime, output, Instant::now());
         }
         true
     }

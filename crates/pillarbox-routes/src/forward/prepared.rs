@@ -4,8 +4,8 @@ use tokio::time::Instant;
 
 use super::answer::Answer;
 use super::forwarder::Inner;
-use crate::guard::{Admission, Parts};
-use crate::route::{RouteRuntime, Sink};
+use crate::breaker::{Admission, Parts};
+use crate::route::{RouteOutput, RouteRuntime};
 
 /// A call of a publisher, and the events that are not part of it.
 pub(super) struct Prepared<'a> {
@@ -22,29 +22,34 @@ pub(super) struct Prepared<'a> {
 
 impl Inner {
     /// Makes the messages of events, as far as their targets take any now.
-    pub(super) fn prepare<'a>(&self, runtime: &RouteRuntime, sink: &'a Sink, events: &[&'a Delivery]) -> Prepared<'a> {
+    pub(super) fn prepare<'a>(
+        &self,
+        runtime: &RouteRuntime,
+        output: &'a RouteOutput,
+        events: &[&'a Delivery],
+    ) -> Prepared<'a> {
         let now = Instant::now();
         let mut prepared = Prepared {
             answers: Vec::with_capacity(events.len()),
             sent: Vec::with_capacity(events.len()),
             messages: Vec::with_capacity(events.len()),
             parts: Vec::with_capacity(events.len()),
-            probes: Probes { sink, parts: Vec::new() },
+            probes: Probes { output, parts: Vec::new() },
         };
         for event in events {
-            let message = match make(runtime, sink, event) {
+            let message = match make(runtime, output, event) {
                 Ok(message) => message,
                 Err(answer) => {
                     prepared.answers.push(Some(answer));
                     continue;
                 }
             };
-            let parts = sink.parts(&message);
+            let parts = output.parts(&message);
             let admission = match &parts {
-                Some(parts) => sink.targets.lock().admit(parts, now),
+                Some(parts) => output.targets.lock().admit(parts, now),
                 None => Admission::Go,
             };
-            let answer = self.put_off_for_target(runtime, sink, &message, &admission);
+            let answer = self.defer_for_target(runtime, output, &message, &admission);
             if answer.is_none() {
                 prepared.probes.note(&admission, parts.as_ref());
                 prepared.sent.push(event);
@@ -56,9 +61,9 @@ impl Inner {
         prepared
     }
 
-    /// Takes out of a call that has waited what may not be sent any more, since its target was paused meanwhile.
-    pub(super) fn prepare_again(&self, runtime: &RouteRuntime, sink: &Sink, prepared: &mut Prepared<'_>) {
-        if sink.targets.lock().is_empty() {
+    /// Takes out of a call that has waited the events that may not be sent any more, since their target was paused meanwhile.
+    pub(super) fn prepare_again(&self, runtime: &RouteRuntime, output: &RouteOutput, prepared: &mut Prepared<'_>) {
+        if output.targets.lock().is_empty() {
             return;
         }
         let now = Instant::now();
@@ -66,10 +71,10 @@ impl Inner {
         let before = std::mem::take(sent).into_iter().zip(std::mem::take(messages)).zip(std::mem::take(parts));
         for (answer, ((event, message), needed)) in answers.iter_mut().filter(|answer| answer.is_none()).zip(before) {
             let admission = match &needed {
-                Some(needed) => sink.targets.lock().admit_again(needed, now, probes.parts.contains(needed)),
+                Some(needed) => output.targets.lock().admit_again(needed, now, probes.parts.contains(needed)),
                 None => Admission::Go,
             };
-            *answer = self.put_off_for_target(runtime, sink, &message, &admission);
+            *answer = self.defer_for_target(runtime, output, &message, &admission);
             if answer.is_none() {
                 probes.note(&admission, needed.as_ref());
                 sent.push(event);
@@ -80,24 +85,23 @@ impl Inner {
     }
 
     /// The answer for an event whose target has to wait, if it has.
-    fn put_off_for_target(
+    fn defer_for_target(
         &self,
         runtime: &RouteRuntime,
-        sink: &Sink,
+        output: &RouteOutput,
         message: &Message,
         admission: &Admission,
     ) -> Option<Answer> {
         let Admission::Wait { until, problem } = admission else { return None };
-        runtime.meters.deferred.increment(1);
-        let target = sink.publisher.shown(&message.target);
+        let target = output.publisher.shown(&message.target);
         let why = format!("has paused its target {target}: {problem}");
-        Some(self.put_off(runtime, *until, &why))
+        Some(self.defer(runtime, *until, &why))
     }
 }
 
 /// The message of an event, or the answer for an event that is not sent.
-fn make(runtime: &RouteRuntime, sink: &Sink, event: &Delivery) -> Result<Message, Answer> {
-    match sink.message(event) {
+fn make(runtime: &RouteRuntime, output: &RouteOutput, event: &Delivery) -> Result<Message, Answer> {
+    match output.message(event) {
         Ok(Some(message)) => Ok(message),
         Ok(None) => {
             runtime.meters.dropped.increment(1);
@@ -110,14 +114,14 @@ fn make(runtime: &RouteRuntime, sink: &Sink, event: &Delivery) -> Result<Message
     }
 }
 
-/// Messages that try targets out. Given up, they let the next ones.
+/// The parts that messages of this call probe. Releases their probe slots when dropped.
 pub(super) struct Probes<'a> {
-    sink: &'a Sink,
+    output: &'a RouteOutput,
     parts: Vec<Parts>,
 }
 
 impl Probes<'_> {
-    /// Notes a message that tries its parts out, unless it does so already.
+    /// Notes the parts that a message probes, unless they are noted already.
     fn note(&mut self, admission: &Admission, parts: Option<&Parts>) {
         if *admission == Admission::Probe {
             self.parts.extend(parts.filter(|parts| !self.parts.contains(parts)).cloned());
@@ -130,7 +134,7 @@ impl Drop for Probes<'_> {
         if self.parts.is_empty() {
             return;
         }
-        let mut targets = self.sink.targets.lock();
+        let mut targets = self.output.targets.lock();
         self.parts.iter().flat_map(Parts::each).for_each(|part| targets.withdraw(part));
     }
 }

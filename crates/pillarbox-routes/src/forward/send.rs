@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::message_span::MessageSpan;
-use crate::route::{RouteRuntime, Sink};
+use crate::route::{RouteOutput, RouteRuntime};
 
 /// The time from which on a call that brings nothing counts as silence, and not as a connection that was refused.
 const SILENCE: Duration = Duration::from_millis(100);
@@ -17,7 +17,7 @@ const MAX_TIME_OF_PARTS: Duration = Duration::from_secs(5);
 /// Sends the messages of events, and counts what came of it; a receipt for each.
 pub(super) async fn send(
     runtime: &RouteRuntime,
-    sink: &Sink,
+    output: &RouteOutput,
     events: &[&Delivery],
     messages: Vec<Message>,
 ) -> Vec<Receipt> {
@@ -28,9 +28,9 @@ pub(super) async fn send(
     let spans: Vec<_> = events
         .iter()
         .zip(&messages)
-        .map(|(event, message)| MessageSpan::begin(runtime, sink, event, message))
+        .map(|(event, message)| MessageSpan::begin(runtime, output, event, message))
         .collect();
-    let receipts = publish_in_parts(runtime, sink, messages).await;
+    let receipts = publish_in_parts(runtime, output, messages).await;
     spans.into_iter().zip(&receipts).for_each(|(span, receipt)| span.end(receipt));
     for receipt in &receipts {
         match receipt {
@@ -44,32 +44,32 @@ pub(super) async fn send(
 
 /// Publishes messages in as many calls as the destination bears. After one of which something was not taken, or that took long, the rest is
 /// not sent: messages of a key stay in their order, and a worker is not kept for minutes.
-async fn publish_in_parts(runtime: &RouteRuntime, sink: &Sink, messages: Vec<Message>) -> Vec<Receipt> {
+async fn publish_in_parts(runtime: &RouteRuntime, output: &RouteOutput, messages: Vec<Message>) -> Vec<Receipt> {
     let (all, began) = (messages.len(), Instant::now());
-    if all <= sink.call_size.lock().most() {
-        return publish(runtime, sink, messages).await;
+    if all <= output.call_size.lock().most() {
+        return publish(runtime, output, messages).await;
     }
     let (mut receipts, mut messages) = (Vec::with_capacity(all), messages.into_iter());
     while receipts.len() < all && began.elapsed() < MAX_TIME_OF_PARTS && receipts.iter().all(Result::is_ok) {
-        let part = messages.by_ref().take(sink.call_size.lock().most()).collect();
-        receipts.extend(publish(runtime, sink, part).await);
+        let part = messages.by_ref().take(output.call_size.lock().most()).collect();
+        receipts.extend(publish(runtime, output, part).await);
     }
     receipts.resize_with(all, not_sent);
     receipts
 }
 
 /// Publishes messages in one call; a receipt for each.
-async fn publish(runtime: &RouteRuntime, sink: &Sink, messages: Vec<Message>) -> Vec<Receipt> {
+async fn publish(runtime: &RouteRuntime, output: &RouteOutput, messages: Vec<Message>) -> Vec<Receipt> {
     let (sent, began) = (messages.len(), Instant::now());
-    let publishing = sink.publisher.publish(messages);
+    let publishing = output.publisher.publish(messages);
     let mut receipts = publishing.instrument(tracing::error_span!("send", route = &*runtime.name)).await;
     receipts.resize_with(sent, no_receipt);
     runtime.meters.duration.record(began.elapsed());
     runtime.meters.messages.record(f64::from(u32::try_from(sent).unwrap_or(u32::MAX)));
     if receipts.iter().any(is_answer) {
-        sink.call_size.lock().note_answer(sent);
-    } else if began.elapsed() >= SILENCE && receipts.iter().all(|receipt| is_silence(sink, receipt)) {
-        sink.call_size.lock().note_silence(sent);
+        output.call_size.lock().note_answer(sent);
+    } else if began.elapsed() >= SILENCE && receipts.iter().all(|receipt| is_silence(output, receipt)) {
+        output.call_size.lock().note_silence(sent);
     }
     receipts
 }
@@ -81,8 +81,8 @@ fn is_answer(receipt: &Receipt) -> bool {
 
 /// True if the message was not taken, and the whole destination is to blame. Where there are many targets, one of them that is silent says
 /// nothing about the others, and all of them are asked at once.
-fn is_silence(sink: &Sink, receipt: &Receipt) -> bool {
-    let is_one_place = sink.target.fixed().is_some();
+fn is_silence(output: &RouteOutput, receipt: &Receipt) -> bool {
+    let is_one_place = output.target.fixed().is_some();
     receipt.as_ref().is_err_and(|error| {
         error.kind() == PublishErrorKind::Unavailable && (is_one_place || error.scope() == FailureScope::Broker)
     })

@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::route::{RouteRuntime, Sink};
+use crate::route::{RouteOutput, RouteRuntime};
 
 /// The status of a route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -23,7 +23,7 @@ pub struct RouteStatus {
     #[serde(flatten)]
     pub state: RouteState,
     /// The number of targets and servers that are paused by themselves, where the target depends on the event.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub paused_targets: usize,
     /// Some of them: those that are tried out first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -42,7 +42,7 @@ pub struct TargetStatus {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
-fn is_none(paused: &usize) -> bool {
+fn is_zero(paused: &usize) -> bool {
     *paused == 0
 }
 
@@ -51,25 +51,25 @@ const MAX_TARGETS_SHOWN: usize = 20;
 
 impl RouteStatus {
     pub(super) fn of(route: &RouteRuntime, now: Instant) -> Self {
-        let sink = route.sink.as_ref();
-        let info = sink.map(|sink| sink.publisher.info());
-        let paused = sink.and_then(|sink| sink.circuit.lock().paused());
-        let by_hand = sink.and_then(|sink| sink.by_hand.lock().clone());
-        let state = match (by_hand, paused) {
+        let output = route.output.as_ref();
+        let info = output.map(|output| output.publisher.info());
+        let paused = output.and_then(|output| output.circuit.lock().paused());
+        let operator_pause = output.and_then(|output| output.operator_pause.lock().clone());
+        let state = match (operator_pause, paused) {
             (Some(reason), paused) => {
                 let problem = paused.map(|(_, problem)| problem.to_string());
-                RouteState::PausedByHand { reason: reason.to_string(), problem }
+                RouteState::PausedByOperator { reason: reason.to_string(), problem }
             }
             (None, Some((until, problem))) => RouteState::paused(until, now, &problem),
             (None, None) => RouteState::Delivering,
         };
-        let (paused_targets, targets) = sink.map(|sink| targets(sink, now)).unwrap_or_default();
+        let (paused_targets, targets) = output.map(|output| targets(output, now)).unwrap_or_default();
         Self {
             route: route.name.to_string(),
             publisher: info.map_or("none", |info| info.kind),
             address: info.map(|info| info.address.clone()).unwrap_or_default(),
             takes: route.selector.to_string(),
-            to: sink.map(|sink| sink.publisher.shown(sink.target.text()).into_owned()),
+            to: output.map(|output| output.publisher.shown(output.target.text()).into_owned()),
             state,
             paused_targets,
             targets,
@@ -78,13 +78,13 @@ impl RouteStatus {
 }
 
 /// The number of paused targets, and the first of them.
-fn targets(sink: &Sink, now: Instant) -> (usize, Vec<TargetStatus>) {
-    let targets = sink.targets.lock();
+fn targets(output: &RouteOutput, now: Instant) -> (usize, Vec<TargetStatus>) {
+    let targets = output.targets.lock();
     let mut paused: Vec<_> = targets.all_paused().collect();
     paused.sort_by_key(|(_, until, _)| *until);
     let count = paused.len();
     let shown = paused.into_iter().take(MAX_TARGETS_SHOWN).map(|(part, until, problem)| TargetStatus {
-        target: sink.shown(part),
+        target: output.shown(part),
         state: RouteState::paused(until, now, &problem),
     });
     (count, shown.collect())
@@ -98,13 +98,13 @@ pub enum RouteState {
     Delivering,
     /// It sends nothing until the destination takes something again.
     Paused {
-        /// Until it is tried out again; `None` once the pause is over: the next event tries it out, or a check, or does so now.
+        /// The time until it is probed again; `None` once the pause is over: the next event or a check probes it, or does so now.
         next_probe: Option<Duration>,
         /// The last problem of the destination.
         problem: String,
     },
     /// It sends nothing until an operator [resumes](super::Forwarder::resume) it.
-    PausedByHand {
+    PausedByOperator {
         /// The reason that was given.
         reason: String,
         /// The last problem of the destination, if it was in trouble when it was paused.
@@ -131,7 +131,7 @@ enum Shown {
     Probing {
         problem: String,
     },
-    PausedByHand {
+    PausedByOperator {
         reason: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         problem: Option<String>,
@@ -146,7 +146,7 @@ impl From<RouteState> for Shown {
                 Self::Paused { next_probe_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX), problem }
             }
             RouteState::Paused { next_probe: None, problem } => Self::Probing { problem },
-            RouteState::PausedByHand { reason, problem } => Self::PausedByHand { reason, problem },
+            RouteState::PausedByOperator { reason, problem } => Self::PausedByOperator { reason, problem },
         }
     }
 }

@@ -1,7 +1,7 @@
 use pillarbox_core::throttle::Throttle;
 
-use crate::guard::{Part, Transition};
-use crate::route::{RouteRuntime, Sink};
+use crate::breaker::{Part, Transition};
+use crate::route::{RouteOutput, RouteRuntime};
 
 /// The lines of a kind in ten seconds: a handful of targets is named, and thousands are not.
 const MAX_LINES: u32 = 10;
@@ -25,12 +25,12 @@ impl TargetLog {
     pub(super) fn tell(
         &self,
         runtime: &RouteRuntime,
-        sink: &Sink,
+        output: &RouteOutput,
         part: &Part,
         transition: &Transition,
         problem: Option<&str>,
     ) {
-        let (route, publisher) = (&*runtime.name, sink.publisher.info().kind);
+        let (route, publisher) = (&*runtime.name, output.publisher.info().kind);
         match transition {
             // Each may have its own words at every try.
             Transition::None | Transition::StillPaused { .. } => {}
@@ -39,7 +39,7 @@ impl TargetLog {
                 tracing::warn!(
                     route,
                     publisher,
-                    destination = sink.shown(part),
+                    destination = output.shown(part),
                     targets,
                     ?pause,
                     problem = problem.unwrap_or_default(),
@@ -51,7 +51,7 @@ impl TargetLog {
                 tracing::info!(
                     route,
                     publisher,
-                    destination = sink.shown(part),
+                    destination = output.shown(part),
                     targets,
                     "a target takes events again"
                 );

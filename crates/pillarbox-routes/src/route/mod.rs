@@ -10,4 +10,4 @@ pub use error::{CheckError, RouteError};
 pub(crate) use routes::Built;
 pub use routes::{Routes, Unrouted};
 pub use rule::Route;
-pub(crate) use runtime::{RouteRuntime, Sink};
+pub(crate) use runtime::{RouteOutput, RouteRuntime};

@@ -10,7 +10,7 @@ pub(crate) struct PausableTypes {
     pub(crate) known: BTreeMap<Box<str>, Option<Instant>>,
     /// The generation of the routes among which that is so.
     pub(crate) generation: u64,
-    /// Until when events of these types are left in the table, or were last.
+    /// The end of the time for which events of these types are left in the table, or last were.
     paused_until: Option<Instant>,
 }
 
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_into_memory_before_routes_were_replaced_is_put_off_where_events_were_paused_then() {
+    fn events_read_before_routes_were_replaced_are_deferred_if_events_were_paused_then() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let (mut old, mut new) = (PausableTypes::default(), PausableTypes::default());
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_came_in_before_its_type_could_be_paused_is_put_off_after_a_later_pause_too() {
+    fn an_event_that_came_in_before_its_type_could_be_paused_is_deferred_after_a_later_pause_too() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut types = PausableTypes::default();

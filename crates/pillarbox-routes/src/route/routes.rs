@@ -6,9 +6,9 @@ use pillarbox_core::clock::{Random, SystemRandom};
 use pillarbox_core::lock::Mutex;
 use pillarbox_engine::run::TypePause;
 
-use super::{Route, RouteError, RouteRuntime, Sink};
-use crate::forward::{Forwarder, Stranded, TargetLog};
-use crate::guard::{Backoffs, CallSize, Circuit, Limits, Targets};
+use super::{Route, RouteError, RouteOutput, RouteRuntime};
+use crate::breaker::{Backoffs, CallSize, Circuit, Limits, Targets};
+use crate::forward::{Forwarder, StuckEventLog, TargetLog};
 use crate::observe::{self, Meters, PREFIX};
 use crate::shape::{HeaderRules, Template};
 
@@ -190,7 +190,7 @@ impl Checked {
         let Self { name, target, key, headers, route } = self;
         let kind = route.publisher.as_ref().map_or("none", |publisher| publisher.info().kind);
         let meters = Meters::new(prefix, &name, kind);
-        let sink = route.publisher.map(|publisher| Sink {
+        let output = route.publisher.map(|publisher| RouteOutput {
             publisher,
             target,
             key,
@@ -205,12 +205,12 @@ impl Checked {
             targets: Mutex::new(Targets::new(route.breaker)),
             tenants: Mutex::default(),
             backoffs: Mutex::new(Backoffs::new(route.breaker)),
-            returns: Mutex::default(),
+            retry_spacing: Mutex::default(),
             pausable_types: Mutex::default(),
-            by_hand: Mutex::default(),
-            stranded: Stranded::default(),
+            operator_pause: Mutex::default(),
+            stuck_event_log: StuckEventLog::default(),
             target_log: TargetLog::default(),
         });
-        RouteRuntime { name, selector: route.selector, sink, meters }
+        RouteRuntime { name, selector: route.selector, output, meters }
     }
 }

@@ -7,7 +7,7 @@ use pillarbox_core::handle::Delivery;
 use pillarbox_core::publisher::{Message, PublishErrorKind, Publisher};
 
 use super::RouteError;
-use crate::guard::Breaker;
+use crate::breaker::Breaker;
 use crate::select::{Pattern, Predicate, Selector};
 use crate::shape::{Format, HeaderRules, Template};
 
@@ -40,7 +40,7 @@ pub struct Route {
     pub(crate) selector: Selector,
     /// The conditions that were given a list, by their names: an empty list would ask for nothing, and so take every event.
     listed: Vec<&'static str>,
-    /// `None`: what it takes goes nowhere.
+    /// `None`: the events that it takes are dropped.
     pub(crate) publisher: Option<Arc<dyn Publisher>>,
     pub(crate) target: Box<str>,
     pub(crate) key: Option<Box<str>>,
@@ -200,7 +200,7 @@ impl Route {
     }
 
     /// At most so many messages of it are sent in a second, on average: a batch of more is sent as a whole, and the next one when it is paid for.
-    /// One that would wait for its turn for more than a second is put off, without an attempt. Default: no limit.
+    /// A batch that would wait for longer than a second is deferred, without an attempt. Default: no limit.
     pub fn rate(mut self, messages: u32) -> Self {
         self.rate = Some(messages);
         self
@@ -208,47 +208,57 @@ impl Route {
 
     /// Checks the settings, and parses the templates among them.
     pub(crate) fn check(&self, name: &str) -> Result<(Template, Option<Template>, HeaderRules), RouteError> {
-        let error = |field, problem: String, remedy: &str| RouteError::new(name, field, problem, remedy);
-        let template = |field, text: &str| {
-            let remedy = "write places as in `orders.{event_type}`";
-            text.parse::<Template>().map_err(|problem| error(field, problem, remedy))
-        };
         if name.is_empty() || name.chars().any(char::is_control) {
-            return Err(error(
-                "name",
-                "is empty or holds a control character".into(),
-                "give it a name people can read",
-            ));
+            let problem = "is empty or holds a control character";
+            return Err(RouteError::new(name, "name", problem, "give it a name people can read"));
         }
+        self.check_lists(name)?;
+        if self.publisher.is_some() && self.target.is_empty() {
+            return Err(RouteError::new(name, "to", "is empty", "say where the events go"));
+        }
+        let target = template(name, "to", &self.target)?;
+        let key = self.key.as_deref().map(|key| template(name, "key", key)).transpose()?;
+        let headers = self.check_headers(name)?;
+        self.check_values(name)?;
+        match self.never_sent(name, &target, &headers.with) {
+            Some(refused) => Err(refused),
+            None => Ok((target, key, headers)),
+        }
+    }
+
+    /// Refuses lists that were given and are empty.
+    fn check_lists(&self, name: &str) -> Result<(), RouteError> {
         let lists = [&self.selector.types, &self.selector.aggregates, &self.selector.tenants];
         let mut empty = ["types", "aggregates", "tenants"].into_iter().zip(lists).filter(|(_, list)| list.is_empty());
-        if let Some((field, _)) = empty.find(|(field, _)| self.listed.contains(field)) {
-            return Err(error(
+        match empty.find(|(field, _)| self.listed.contains(field)) {
+            Some((field, _)) => Err(RouteError::new(
+                name,
                 field,
-                "is empty, which may be meant to take nothing or everything".into(),
+                "is empty, which may be meant to take nothing or everything",
                 "leave it out to take everything, or leave out the route",
-            ));
+            )),
+            None => Ok(()),
         }
-        if self.publisher.is_some() && self.target.is_empty() {
-            return Err(error("to", "is empty".into(), "say where the events go"));
-        }
-        let target = template("to", &self.target)?;
-        let key = self.key.as_deref().map(|key| template("key", key)).transpose()?;
+    }
+
+    /// Checks the headers that are added or left out, and parses their templates.
+    fn check_headers(&self, name: &str) -> Result<HeaderRules, RouteError> {
         let kind = self.publisher.as_ref().map_or("", |publisher| publisher.info().kind);
         let mut with = Vec::new();
         for (header, value) in &self.with {
             if header.is_empty() || header.chars().any(char::is_control) {
-                return Err(error(
+                return Err(RouteError::new(
+                    name,
                     "with_headers",
-                    "has an empty name, or one with a control character".into(),
+                    "has an empty name, or one with a control character",
                     "give each header a name without control characters",
                 ));
             }
             if self.format.gives(kind, header) {
                 let problem = format!("names `{header}`, which every message has from its event");
-                return Err(error("with_headers", problem, "choose another name"));
+                return Err(RouteError::new(name, "with_headers", problem, "choose another name"));
             }
-            with.push((header.clone(), template("with_headers", value)?));
+            with.push((header.clone(), template(name, "with_headers", value)?));
         }
         let reserved =
             |pattern: &&Pattern| !pattern.as_str().contains('*') && self.format.gives(kind, pattern.as_str());
@@ -256,8 +266,13 @@ impl Route {
             let problem = format!(
                 "names `{pattern}`, a header of the format: only headers that events bring along can be left out"
             );
-            return Err(error("without_headers", problem, "remove it from the list"));
+            return Err(RouteError::new(name, "without_headers", problem, "remove it from the list"));
         }
+        Ok(HeaderRules { without: self.without.iter().map(Pattern::in_small_letters).collect(), with })
+    }
+
+    /// Checks the values that have a range or a form.
+    fn check_values(&self, name: &str) -> Result<(), RouteError> {
         let (number, a_day) = ("set 1 or more, or leave it out", "set a day, `1d`, at most");
         let Breaker { failures, pause, max_pause } = self.breaker;
         let below = format!("is {max_pause:?}, below `breaker.pause`, which is {pause:?}");
@@ -277,13 +292,10 @@ impl Route {
             (max_pause < pause, "breaker.max_pause", below, "set it to that or more"),
             (max_pause > MAX_BREAKER_PAUSE, "breaker.max_pause", format!("is {max_pause:?}"), a_day),
         ];
-        if let Some((_, field, problem, remedy)) = table.into_iter().find(|(is_wrong, ..)| *is_wrong) {
-            return Err(error(field, problem, remedy));
+        match table.into_iter().find(|(is_wrong, ..)| *is_wrong) {
+            Some((_, field, problem, remedy)) => Err(RouteError::new(name, field, problem, remedy)),
+            None => Ok(()),
         }
-        if let Some(refused) = self.never_sent(name, &target, &with) {
-            return Err(refused);
-        }
-        Ok((target, key, HeaderRules { without: self.without.iter().map(Pattern::in_small_letters).collect(), with }))
     }
 
     /// The setting for which no message of this route could ever be sent: all of its events would be given up.
@@ -302,6 +314,12 @@ impl Route {
             refusal("with_headers", &message, "correct or leave out that header")
         })
     }
+}
+
+/// Parses the template of a setting of the route `name`.
+fn template(name: &str, field: &'static str, text: &str) -> Result<Template, RouteError> {
+    let error = |problem: String| RouteError::new(name, field, problem, "write places as in `orders.{event_type}`");
+    text.parse::<Template>().map_err(error)
 }
 
 /// True of an event of which both conditions are, as far as there is an `earlier` one.

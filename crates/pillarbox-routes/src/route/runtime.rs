@@ -7,8 +7,8 @@ use pillarbox_core::publisher::{Message, Publisher};
 
 use super::pausable_types::PausableTypes;
 use super::rule::Remake;
-use crate::forward::{Stranded, TargetLog};
-use crate::guard::{Backoffs, CallSize, Circuit, Limits, Part, Parts, Returns, Targets, Tenants};
+use crate::breaker::{Backoffs, CallSize, Circuit, Limits, Part, Parts, RetrySpacing, Targets, Tenants};
+use crate::forward::{StuckEventLog, TargetLog};
 use crate::observe::Meters;
 use crate::select::{Predicate, Selector};
 use crate::shape::{Format, HeaderRules, Outline, Template};
@@ -19,23 +19,23 @@ pub(crate) struct RouteRuntime {
     pub(crate) name: Arc<str>,
     pub(crate) selector: Selector,
     /// `None`: what it takes goes nowhere.
-    pub(crate) sink: Option<Sink>,
+    pub(crate) output: Option<RouteOutput>,
     pub(crate) meters: Meters,
 }
 
 impl RouteRuntime {
-    /// Brings its gauges up to date. To be called without a lock of its sink.
+    /// Brings its gauges up to date. To be called without a lock of its output.
     pub(crate) fn report(&self) {
-        let Some(sink) = &self.sink else { return };
+        let Some(output) = &self.output else { return };
         self.meters.report(|| {
-            let is_paused = sink.by_hand.lock().is_some() || sink.circuit.lock().paused().is_some();
-            (is_paused, sink.targets.lock().all_paused().count())
+            let is_paused = output.operator_pause.lock().is_some() || output.circuit.lock().paused().is_some();
+            (is_paused, output.targets.lock().all_paused().count())
         });
     }
 }
 
 /// The place to which a route sends: the broker, and the form of the messages.
-pub(crate) struct Sink {
+pub(crate) struct RouteOutput {
     pub(crate) publisher: Arc<dyn Publisher>,
     pub(crate) target: Template,
     pub(crate) key: Option<Template>,
@@ -54,15 +54,15 @@ pub(crate) struct Sink {
     /// The delays of events that were not taken while others were.
     pub(crate) backoffs: Mutex<Backoffs>,
     /// The delays of events that are refused for themselves.
-    pub(crate) returns: Mutex<Returns>,
+    pub(crate) retry_spacing: Mutex<RetrySpacing>,
     pub(crate) pausable_types: Mutex<PausableTypes>,
     /// The reason, while an operator has it paused.
-    pub(crate) by_hand: Mutex<Option<Arc<str>>>,
-    pub(crate) stranded: Stranded,
+    pub(crate) operator_pause: Mutex<Option<Arc<str>>>,
+    pub(crate) stuck_event_log: StuckEventLog,
     pub(crate) target_log: TargetLog,
 }
 
-impl Sink {
+impl RouteOutput {
     /// The message of an event; `None` if it is not to be sent. An error says what will never fit.
     pub(crate) fn message(&self, event: &Delivery) -> Result<Option<Message>, String> {
         if self.only.as_ref().is_some_and(|only| !only(event)) {
@@ -122,9 +122,9 @@ impl Sink {
     }
 }
 
-impl fmt::Debug for Sink {
+impl fmt::Debug for RouteOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The target may hold a secret, as some URLs do.
-        f.debug_struct("Sink").field("publisher", self.publisher.info()).finish_non_exhaustive()
+        f.debug_struct("RouteOutput").field("publisher", self.publisher.info()).finish_non_exhaustive()
     }
 }

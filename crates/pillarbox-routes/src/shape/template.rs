@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_what_can() {
+    fn invalid_placeholders_are_refused_with_the_problem() {
         for (text, expected) in [
             ("{event}", "does not exist"),
             ("{+}", "does not exist"),

@@ -44,11 +44,11 @@ fn alone(publisher: &MemoryPublisher, target: &str, limits: impl FnOnce(Route) -
     Routes::new().route(limits(route)).build().expect("valid")
 }
 
-/// The delays for which events are put off without an attempt.
-fn put_off(answers: &[Result<Outcome, HandlerError>]) -> Vec<Duration> {
+/// The delays for which events are deferred without an attempt.
+fn deferral(answers: &[Result<Outcome, HandlerError>]) -> Vec<Duration> {
     let delay = |answer: &Result<Outcome, HandlerError>| match answer.as_ref().map_err(HandlerError::kind) {
         Err(HandlerErrorKind::DeferredOnThisNode(delay)) => delay,
-        _ => panic!("it is not put off: {answer:?}"),
+        _ => panic!("it is not deferred: {answer:?}"),
     };
     answers.iter().map(delay).collect()
 }
@@ -78,7 +78,7 @@ async fn the_only_route_waits_for_its_rate_no_longer_than_one_of_several() {
     assert!(are_sent(&forwarder.handle(events(256)).await), "more than a second's messages in one batch");
     sleep(ms(1)).await;
     let began = Instant::now();
-    let delays = put_off(&forwarder.handle(events(256)).await);
+    let delays = deferral(&forwarder.handle(events(256)).await);
     assert!(began.elapsed() <= SECOND, "{:?}", began.elapsed());
     let (first, last) = (ms(51_199), ms(51_199).mul_f64(1.1));
     assert!(
@@ -99,7 +99,7 @@ async fn the_only_route_waits_for_its_concurrency_no_longer_than_one_of_several(
     let second = async {
         sleep(ms(1)).await;
         let began = Instant::now();
-        put_off(&forwarder.handle(events(1)).await);
+        deferral(&forwarder.handle(events(1)).await);
         assert_eq!(began.elapsed(), SECOND);
     };
     let (first, ()) = tokio::join!(forwarder.handle(events(1)), second);
@@ -153,7 +153,7 @@ async fn a_batch_is_not_sent_if_an_operator_pauses_its_route_while_it_waits() {
         assert!(forwarder.pause("all", "by anna"));
     };
     let (answers, ()) = tokio::join!(forwarder.handle(events(2)), paused);
-    assert!(put_off(&answers).iter().all(|delay| (5 * SECOND..6 * SECOND).contains(delay)));
+    assert!(deferral(&answers).iter().all(|delay| (5 * SECOND..6 * SECOND).contains(delay)));
     assert!(answers[0].as_ref().is_err_and(|error| error.to_string().contains("is paused: by anna")), "{answers:?}");
     assert_eq!(publisher.calls().len(), 1);
     assert!(forwarder.resume("all"));
@@ -168,14 +168,14 @@ async fn a_batch_is_not_sent_if_its_route_is_paused_by_the_call_that_it_waits_fo
     let forwarder = alone(&publisher, "x", |route| route.concurrency(1));
     let waiting = async {
         sleep(ms(1)).await;
-        put_off(&forwarder.handle(events(3)).await)
+        deferral(&forwarder.handle(events(3)).await)
     };
     let away = async {
         sleep(ms(500)).await;
         publisher.answer(Answer::Fail(PublishError::unavailable("connection refused")));
     };
     let (first, delays, ()) = tokio::join!(forwarder.handle(events(1)), waiting, away);
-    assert_eq!((put_off(&first).len(), delays.len()), (1, 3));
+    assert_eq!((deferral(&first).len(), delays.len()), (1, 3));
     assert!(delays.iter().all(|delay| *delay >= ms(499)), "until the end of the pause: {delays:?}");
     assert_eq!(publisher.calls().len(), 1);
     let RouteState::Paused { problem, .. } = &forwarder.status()[0].state else { panic!("it is paused") };
@@ -200,11 +200,11 @@ async fn an_event_is_not_sent_if_its_target_is_paused_while_its_batch_waits() {
         });
     };
     let (first, answers, ()) = tokio::join!(forwarder.handle(vec![event("ill")]), waiting, answered);
-    put_off(&first);
+    deferral(&first);
     let [one, well, other] = &answers[..] else { panic!("three answers: {answers:?}") };
     assert!(are_sent(std::slice::from_ref(well)), "{answers:?}");
     for ill in [one, other] {
-        assert!(put_off(std::slice::from_ref(ill))[0] >= 60 * SECOND, "{ill:?}");
+        assert!(deferral(std::slice::from_ref(ill))[0] >= 60 * SECOND, "{ill:?}");
         assert!(
             ill.as_ref().is_err_and(|error| error.to_string().contains("has paused its target ill: busy")),
             "{ill:?}"

@@ -1,9 +1,9 @@
 //! Routes between an outbox and publishers in memory.
 
-mod by_hand;
 mod described;
 mod limits;
 mod metrics;
+mod operator_pause;
 mod order;
 mod partly;
 mod routing;

@@ -61,7 +61,7 @@ fn the_documented_table_is_what_is_reported() {
 }
 
 #[tokio::test]
-async fn what_no_route_takes_is_counted_also_where_it_is_dropped() {
+async fn unrouted_events_are_counted_also_where_they_are_dropped() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     let sends = Route::to(Arc::new(MemoryPublisher::new()), "x").types(["a"]);
@@ -124,7 +124,7 @@ const TARGETS: &str = "pillarbox.route.targets.paused";
 
 /// A call that is under way when its route is replaced knows nothing of the new one, whose gauges are the same.
 #[tokio::test(start_paused = true)]
-async fn what_becomes_of_a_call_on_a_replaced_route_does_not_show_in_the_gauges_of_the_new_one() {
+async fn calls_on_a_replaced_route_do_not_show_in_the_gauges_of_the_new_one() {
     for scope in [FailureScope::Broker, FailureScope::Target] {
         let recorder = DebuggingRecorder::new();
         let snapshotter = recorder.snapshotter();

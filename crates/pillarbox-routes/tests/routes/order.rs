@@ -32,7 +32,7 @@ fn partly_away(publisher: &MemoryPublisher) {
     });
 }
 
-/// A forwarder that counts the events that it puts off since the operator has paused their route.
+/// A forwarder that counts the events that it defers since the operator has paused their route.
 struct Watched {
     forwarder: Forwarder,
     by_anna: Arc<AtomicUsize>,
@@ -42,8 +42,8 @@ impl BatchHandler for Watched {
     fn handle(&self, deliveries: Vec<Delivery>) -> BoxFuture<'_, Vec<Result<Outcome, HandlerError>>> {
         Box::pin(async move {
             let answers = self.forwarder.handle(deliveries).await;
-            let put_off = answers.iter().filter_map(|answer| answer.as_ref().err());
-            let by_anna = put_off.filter(|error| error.to_string().contains("by anna")).count();
+            let deferred = answers.iter().filter_map(|answer| answer.as_ref().err());
+            let by_anna = deferred.filter(|error| error.to_string().contains("by anna")).count();
             self.by_anna.fetch_add(by_anna, Ordering::Relaxed);
             answers
         })
@@ -123,7 +123,7 @@ async fn keys_stay_in_order(limits: impl FnOnce(Route) -> Route, go: fn(&MemoryP
     let (sent, published) = (publisher.calls().iter().map(Vec::len).sum::<usize>(), publisher.published().len());
     assert!(sent > published, "the broker was never away from {sent} messages");
     let by_anna = by_anna.load(Ordering::Relaxed);
-    assert_eq!(by_anna > 0, by_hand, "{by_anna} events were put off since an operator had paused the route");
+    assert_eq!(by_anna > 0, by_hand, "{by_anna} events were deferred since an operator had paused the route");
     let mut rounds: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for message in publisher.published() {
         let key = message.key.as_deref().unwrap_or_default().to_owned();

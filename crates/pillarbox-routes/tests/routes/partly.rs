@@ -29,12 +29,12 @@ fn to(publisher: &MemoryPublisher, target: &str) -> Forwarder {
     Routes::new().route(Route::to(Arc::new(publisher.clone()), target)).build().expect("valid")
 }
 
-/// The delay for which an event is put off without an attempt; `None` for one that is delivered.
-fn put_off(answer: &Result<Outcome, HandlerError>) -> Option<Duration> {
+/// The delay for which an event is deferred without an attempt; `None` for one that is delivered.
+fn deferral(answer: &Result<Outcome, HandlerError>) -> Option<Duration> {
     match answer.as_ref().map_err(HandlerError::kind) {
         Ok(Outcome::DeliveredAs(_)) => None,
         Err(HandlerErrorKind::DeferredOnThisNode(delay)) => Some(delay),
-        _ => panic!("neither delivered nor put off: {answer:?}"),
+        _ => panic!("neither delivered nor deferred: {answer:?}"),
     }
 }
 
@@ -47,7 +47,7 @@ fn answer_ill(publisher: &MemoryPublisher, error: PublishError) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_unavailable_while_others_are_taken_is_put_off_for_longer_each_time() {
+async fn events_that_fail_while_others_are_taken_are_deferred_longer_each_time() {
     for scope in [FailureScope::Broker, FailureScope::Target] {
         let publisher = MemoryPublisher::new();
         answer_ill(&publisher, PublishError::unavailable("no leader").limited_to(scope));
@@ -55,11 +55,11 @@ async fn what_is_unavailable_while_others_are_taken_is_put_off_for_longer_each_t
         let (start, mut delays) = (Instant::now(), Vec::new());
         while start.elapsed() < 120 * SECOND && delays.len() < 100 {
             let answers = forwarder.handle(vec![event("well"), event("ill")]).await;
-            assert_eq!(put_off(&answers[0]), None);
-            let delay = put_off(&answers[1]).expect("it is put off");
+            assert_eq!(deferral(&answers[0]), None);
+            let delay = deferral(&answers[1]).expect("it is deferred");
             delays.push(delay);
             sleep(delay).await;
-            assert!(put_off(&forwarder.handle(vec![event("well")]).await[0]).is_none(), "others go on");
+            assert!(deferral(&forwarder.handle(vec![event("well")]).await[0]).is_none(), "others go on");
         }
         let Breaker { pause, max_pause, .. } = Breaker::default();
         assert!(delays.iter().all(|delay| *delay >= pause / 2 && *delay <= max_pause), "{delays:?}");
@@ -70,27 +70,27 @@ async fn what_is_unavailable_while_others_are_taken_is_put_off_for_longer_each_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_another_message_is_put_off_for_a_moment() {
+async fn messages_that_wait_for_another_are_deferred_for_a_moment() {
     let publisher = MemoryPublisher::new();
     answer_ill(&publisher, PublishError::unavailable("was not sent").limited_to(FailureScope::Message));
     let forwarder = to(&publisher, "x");
     for _ in 0..5 {
         let answers = forwarder.handle(vec![event("well"), event("ill")]).await;
-        assert_eq!(put_off(&answers[1]), Some(Breaker::default().pause));
+        assert_eq!(deferral(&answers[1]), Some(Breaker::default().pause));
         sleep(SECOND).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_for_itself_returns_one_after_the_other() {
+async fn events_refused_by_themselves_return_one_after_the_other() {
     let publisher = MemoryPublisher::new();
     answer_ill(&publisher, PublishError::misconfigured("no queue is bound").limited_to(FailureScope::Target));
     let forwarder = to(&publisher, "x");
     let events = [event("well")].into_iter().chain((0..100).map(|_| event("ill")));
     let answers = forwarder.handle(events.collect()).await;
-    let delays: Vec<_> = answers[1..].iter().map(|answer| put_off(answer).expect("it is put off")).collect();
+    let delays: Vec<_> = answers[1..].iter().map(|answer| deferral(answer).expect("it is deferred")).collect();
     let expected: Vec<_> = (0..100).map(|number| 30 * SECOND + number * Duration::from_millis(10)).collect();
-    assert_eq!((put_off(&answers[0]), delays), (None, expected));
+    assert_eq!((deferral(&answers[0]), delays), (None, expected));
     assert_eq!(forwarder.status()[0].state, RouteState::Delivering);
 }
 
@@ -102,16 +102,16 @@ async fn a_destination_that_asks_for_a_pause_is_left_alone_though_it_has_taken_s
         let forwarder = to(&publisher, "x");
         for _ in 0..3 {
             let answers = forwarder.handle(vec![event("well"), event("ill")]).await;
-            assert_eq!(put_off(&answers[0]), None);
-            let delay = put_off(&answers[1]).expect("it is put off");
+            assert_eq!(deferral(&answers[0]), None);
+            let delay = deferral(&answers[1]).expect("it is deferred");
             assert!(delay >= 7 * SECOND && delay < 8 * SECOND, "{delay:?}");
             let calls = publisher.calls().len();
-            assert!(put_off(&forwarder.handle(vec![event("well")]).await[0]).is_some_and(|delay| delay >= 7 * SECOND));
+            assert!(deferral(&forwarder.handle(vec![event("well")]).await[0]).is_some_and(|delay| delay >= 7 * SECOND));
             assert_eq!(publisher.calls().len(), calls, "nothing is sent");
             sleep(delay).await;
         }
         publisher.answer(Answer::Confirm);
-        assert_eq!(put_off(&forwarder.handle(vec![event("ill")]).await[0]), None);
+        assert_eq!(deferral(&forwarder.handle(vec![event("ill")]).await[0]), None);
         assert_eq!(forwarder.status()[0].state, RouteState::Delivering);
     }
 }
@@ -127,10 +127,10 @@ async fn a_target_that_asks_for_a_pause_is_left_alone_though_it_has_taken_some()
     });
     let forwarder = to(&publisher, "{tenant_id}");
     let answers = forwarder.handle(vec![event("ill"), event("ill"), event("well")]).await;
-    let delays: Vec<_> = answers.iter().map(put_off).collect();
+    let delays: Vec<_> = answers.iter().map(deferral).collect();
     assert!(matches!(delays[..], [None, Some(delay), None] if delay >= 7 * SECOND), "{delays:?}");
     let answers = forwarder.handle(vec![event("ill"), event("well")]).await;
-    assert!(put_off(&answers[0]).is_some() && put_off(&answers[1]).is_none(), "{answers:?}");
+    assert!(deferral(&answers[0]).is_some() && deferral(&answers[1]).is_none(), "{answers:?}");
     assert_eq!(publisher.calls().len(), 2);
     assert_eq!((forwarder.status()[0].paused_targets, &forwarder.status()[0].state), (1, &RouteState::Delivering));
 }
@@ -150,7 +150,7 @@ async fn more_failing_targets_than_are_remembered_do_not_pause_the_route() {
     for call in 0..ILL / 100 {
         let events = (0..100).map(|number| event(&format!("ill-{}", 100 * call + number)));
         let answers = forwarder.handle(events.chain([event("well")]).collect()).await;
-        assert!(answers.iter().rev().skip(1).all(|answer| put_off(answer).is_some_and(|delay| delay >= pause / 2)));
+        assert!(answers.iter().rev().skip(1).all(|answer| deferral(answer).is_some_and(|delay| delay >= pause / 2)));
     }
     assert_eq!(forwarder.status()[0].paused_targets, 1000);
     for _ in 0..5 {
@@ -158,12 +158,12 @@ async fn more_failing_targets_than_are_remembered_do_not_pause_the_route() {
         for number in 0..ILL {
             let answers = forwarder.handle(vec![event(&format!("ill-{number}"))]).await;
             assert!(
-                put_off(&answers[0]).is_some_and(|delay| delay >= pause / 2 && delay <= 2 * max_pause),
+                deferral(&answers[0]).is_some_and(|delay| delay >= pause / 2 && delay <= 2 * max_pause),
                 "{answers:?}"
             );
         }
         assert_eq!(forwarder.status()[0].state, RouteState::Delivering);
-        assert_eq!(put_off(&forwarder.handle(vec![event("well")]).await[0]), None, "it goes on");
+        assert_eq!(deferral(&forwarder.handle(vec![event("well")]).await[0]), None, "it goes on");
     }
     // One that has no place stays away for up to as long as its trouble has lasted, and half of that at least, until it gets one and
     // begins anew.
@@ -171,7 +171,7 @@ async fn more_failing_targets_than_are_remembered_do_not_pause_the_route() {
     for _ in 0..30 {
         sleep(delay).await;
         let lasted = start.elapsed().clamp(pause, max_pause);
-        delay = put_off(&forwarder.handle(vec![event("ill-1400")]).await[0]).expect("it is put off");
+        delay = deferral(&forwarder.handle(vec![event("ill-1400")]).await[0]).expect("it is deferred");
         delays.push((lasted, delay));
     }
     let anew = delays.iter().position(|(lasted, delay)| *delay < *lasted / 2).expect("it gets a place");

@@ -442,7 +442,7 @@ async fn a_destination_in_trouble_stays_alone_and_costs_no_attempt() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_before_anything_runs() {
+async fn invalid_routes_are_refused_before_anything_runs() {
     let to = |target: &str| Route::to(Arc::new(MemoryPublisher::new()), target);
     let refused = |routes: Routes| routes.build().expect_err("refused").to_string();
     for (routes, expected) in [

@@ -53,7 +53,7 @@ async fn until(forwarder: &Forwarder, is_so: impl Fn(&RouteState) -> bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_answer_in_time_begins_paused_and_holds_up_nobody() {
+async fn routes_without_an_answer_in_time_begin_paused_and_hold_up_nobody() {
     let (well, silent) = (MemoryPublisher::new(), MemoryPublisher::new());
     silent.answer(Answer::Silence);
     let forwarder = forwarder(&well, &silent);
@@ -65,7 +65,7 @@ async fn who_does_not_answer_in_time_begins_paused_and_holds_up_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_answers_in_time_is_waited_for_no_longer() {
+async fn brokers_that_answer_in_time_are_waited_for_no_longer() {
     let (well, ill) = (MemoryPublisher::new(), MemoryPublisher::new());
     let forwarder = forwarder(&well, &ill);
     let began = Instant::now();
@@ -81,7 +81,7 @@ async fn who_answers_in_time_is_waited_for_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_refuses_in_time_is_an_error() {
+async fn brokers_that_refuse_in_time_are_errors() {
     let (silent, wrong) = (MemoryPublisher::new(), MemoryPublisher::new());
     silent.answer(Answer::Silence);
     wrong.only_targets(["elsewhere"]);

@@ -37,7 +37,7 @@ impl Brief for Fetched {
     fn brief(&self) -> String {
         let shown = |row: &FetchedRow| (row.seq(), row.is_timed());
         let rows: Vec<_> = self.rows.iter().map(shown).collect();
-        format!("{rows:?} next {:?}, {} interventions, heads {}", self.next_due, self.interventions, self.heads)
+        format!("{rows:?} next {:?}, {} interventions, heads {}", self.next_due, self.interventions, self.has_heads)
     }
 }
 

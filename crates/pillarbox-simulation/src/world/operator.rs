@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::error::StoreError;
-use pillarbox_core::store::{NewPause, Pause, PauseKind, Purge, Purgeable, Upkeep as _};
+use pillarbox_core::store::{Admin as _, NewPause, Pause, PauseKind, Purge, Purgeable};
 
 use super::World;
 use crate::check::Op;

@@ -7,10 +7,10 @@ use pillarbox_core::event::EventId;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
-    AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, EventFilter, EventPage,
-    Fetch, Fetched, History, InboxConsumer, Interventions, NewPause, NodeFigures, NodeStatus, OrderKey,
+    Admin, AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, EventFilter,
+    EventPage, Fetch, Fetched, History, InboxConsumer, Interventions, NewPause, NodeFigures, NodeStatus, OrderKey,
     PartitionBacklog, Pause, PauseChange, PauseKind, PendingEvent, PendingFilter, Purge, Purged, Record, RowId,
-    RowState, Store, StoreInfo, Upkeep, WakeUps, Writers, operation,
+    RowState, Store, StoreInfo, WakeUps, Writers, operation,
 };
 use pillarbox_core::write::{Command, Lookup, NewRow, Question, Statement};
 
@@ -186,7 +186,7 @@ impl Store for Link {
 }
 
 #[async_trait]
-impl Upkeep for Link {
+impl Admin for Link {
     async fn counts(&self) -> Result<Counts, StoreError> {
         self.database.store.counts().await
     }

@@ -1,7 +1,7 @@
 //! The tests of the inbox that every adapter runs.
 
 use pillarbox_core::inbox::{Inbox, InboxError, Once};
-use pillarbox_core::store::{Dialect, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Dialect};
 use pillarbox_core::write::{Begin as _, Finish};
 use pillarbox_engine::run::Outbox;
 use pillarbox_memory::MemoryStore;

@@ -8,7 +8,7 @@ use pillarbox_core::event::{Envelope, EventId};
 use pillarbox_core::handle::Path;
 use pillarbox_core::ownership::{Fence, NodeId};
 use pillarbox_core::row::{Change, Expected, Row, Verdict};
-use pillarbox_core::store::{Dialect, FetchedRow, Record, RowId, Store, Upkeep};
+use pillarbox_core::store::{Admin, Dialect, FetchedRow, Record, RowId, Store};
 use pillarbox_core::write::{
     Action, Begin, Command, Connection, Finish, Question, Skipped, Statement, Transaction, WriteError,
 };
@@ -43,7 +43,7 @@ pub trait Driver: Sized {
     where
         Self: 'a;
     /// The store of the table.
-    type Store: Store + Upkeep + Clone;
+    type Store: Store + Admin + Clone;
 
     /// False if a call that is dropped while its statement is prepared may cost the connection, as of sqlx on MySQL. Its statements are
     /// prepared before anything is dropped then.
@@ -76,8 +76,8 @@ macro_rules! adapter_tests {
             $driver:
             a_committed_event_is_delivered_from_memory,
             a_receipt_of_a_transaction_of_the_drivers_own_is_committed,
-            what_is_rolled_back_never_existed,
-            what_is_rolled_back_to_a_savepoint_is_not_delivered,
+            rolled_back_events_leave_no_row,
+            events_rolled_back_to_a_savepoint_are_not_delivered,
             a_dropped_begin_leaves_nothing_open,
             a_transaction_dropped_half_way_leaves_nothing_open,
             payload_bytes_arrive_as_they_are,
@@ -148,7 +148,7 @@ pub async fn a_receipt_of_a_transaction_of_the_drivers_own_is_committed<D: Drive
 }
 
 /// By the guard's rollback, and by dropping it.
-pub async fn what_is_rolled_back_never_existed<D: Driver>(driver: &mut D) -> Outcome {
+pub async fn rolled_back_events_leave_no_row<D: Driver>(driver: &mut D) -> Outcome {
     let outbox = Outbox::writer_only(driver.store()).start().await?;
     for drops in [false, true] {
         let mut transaction = begin(driver, &outbox).await?;
@@ -167,7 +167,7 @@ pub async fn what_is_rolled_back_never_existed<D: Driver>(driver: &mut D) -> Out
 }
 
 /// An event that was written in a savepoint which was released is delivered.
-pub async fn what_is_rolled_back_to_a_savepoint_is_not_delivered<D: Driver>(driver: &mut D) -> Outcome {
+pub async fn events_rolled_back_to_a_savepoint_are_not_delivered<D: Driver>(driver: &mut D) -> Outcome {
     let recorder = Recorder::new();
     let outbox = Outbox::single_node(driver.store()).handle_all(recorder.clone()).start().await?;
     let events = [event()?, event()?, event()?];

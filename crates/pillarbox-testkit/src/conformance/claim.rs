@@ -52,13 +52,13 @@ pub(super) async fn claim_stops_at_the_limit_of_bytes<H: Harness>(db: &Db<H>) ->
     let within = |kilobytes: usize| Fetch { max_bytes: kilobytes * 1000, ..some(100) };
     for (kilobytes, expected) in [(1, &seqs[..1]), (5, &seqs[1..2]), (5, &seqs[2..3])] {
         let fetched = store.claim(&node, &Fetch { exclude: seqs[..].to_vec(), ..within(kilobytes) }).await?;
-        assert!(fetched.rows.is_empty() && !fetched.cut, "nothing is left out but what was excluded");
+        assert!(fetched.rows.is_empty() && !fetched.truncated, "nothing is left out but what was excluded");
         let taken: Vec<i64> = seqs.iter().copied().filter(|seq| seq < &expected[0]).collect();
         let fetched = store.claim(&node, &Fetch { exclude: taken, ..within(kilobytes) }).await?;
-        assert_eq!((&*seqs_of(&fetched), fetched.cut), (expected, true), "{kilobytes} kB");
+        assert_eq!((&*seqs_of(&fetched), fetched.truncated), (expected, true), "{kilobytes} kB");
     }
     let fetched = store.claim(&other, &within(5000)).await?;
-    assert_eq!((&*seqs_of(&fetched), fetched.cut), (&seqs[3..], false), "the others were left to other nodes");
+    assert_eq!((&*seqs_of(&fetched), fetched.truncated), (&seqs[3..], false), "the others were left to other nodes");
     Ok(())
 }
 

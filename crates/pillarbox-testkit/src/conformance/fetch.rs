@@ -139,7 +139,7 @@ pub(super) async fn fetch_stops_at_the_limit_of_bytes<H: Harness>(db: &Db<H>) ->
         }
         let within =
             |kilobytes: usize, above| Fetch { max_bytes: kilobytes * 1000, above, scope: scope.clone(), ..some(100) };
-        for (kilobytes, above, expected, cut) in [
+        for (kilobytes, above, expected, truncated) in [
             (1, 0, &ready[..1], true),
             (15, 0, &ready[..2], true),
             (20, 0, &ready[..2], true),
@@ -150,12 +150,12 @@ pub(super) async fn fetch_stops_at_the_limit_of_bytes<H: Harness>(db: &Db<H>) ->
         ] {
             let fetched = store.fetch(&within(kilobytes, above)).await?;
             let what = format!("{kilobytes} kB above {above}, broken: {is_broken}");
-            assert_eq!((&*seqs_of(&fetched), fetched.cut), (expected, cut), "{what}");
+            assert_eq!((&*seqs_of(&fetched), fetched.truncated), (expected, truncated), "{what}");
         }
     }
     settle_all(&*store, &node, &ready[..3], &retry_in(Duration::ZERO)).await?;
     let fetched = store.fetch(&Fetch { max_bytes: 1, ..some(100) }).await?;
-    assert!((1..=2).contains(&fetched.rows.len()) && fetched.cut, "one of each kind at most: {fetched:?}");
+    assert!((1..=2).contains(&fetched.rows.len()) && fetched.truncated, "one of each kind at most: {fetched:?}");
     let fetched = store.fetch(&Fetch { max_bytes: 1, ..some(1) }).await?;
     assert_eq!(fetched.rows.len(), 1, "and no more than the limit");
     let small = db.write(events(300)?).await?;
@@ -180,7 +180,7 @@ pub(super) async fn fetch_leaves_no_gap_at_the_limit_of_bytes<H: Harness>(db: &D
             let fetch = Fetch { max_bytes: kilobytes * 1000, scope: scope.clone(), ..some(100) };
             let fetched = store.fetch(&fetch).await?;
             assert_eq!(&*seqs_of(&fetched), &seqs[..fits], "{kilobytes} kB");
-            assert!(fetched.cut || fits == sizes.len(), "{kilobytes} kB: there is more");
+            assert!(fetched.truncated || fits == sizes.len(), "{kilobytes} kB: there is more");
         }
     }
     Ok(())

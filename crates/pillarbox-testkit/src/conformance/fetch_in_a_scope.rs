@@ -5,7 +5,7 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::ownership::{NodeId, Renewal};
 use pillarbox_core::row::{Change, Status};
-use pillarbox_core::store::{Fetch, FetchScope, Heads, OrderKey, Purge, Purgeable, Row, Store, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Fetch, FetchScope, Heads, OrderKey, Purge, Purgeable, Row, Store};
 
 use crate::Harness;
 use crate::events::{
@@ -259,13 +259,13 @@ pub(super) async fn fetch_in_a_scope_counts_interventions<H: Harness>(db: &Db<H>
 pub(super) async fn fetch_in_a_scope_says_whether_there_are_heads<H: Harness>(db: &Db<H>) -> Outcome {
     let Owned { store, node, seqs, .. } = owned(db, keyed_each(&["a", "b", "c"])?).await?;
     let heads =
-        async |heads| Ok::<_, BoxError>(store.fetch(&within(FetchScope { heads, ..everything() })).await?.heads);
+        async |heads| Ok::<_, BoxError>(store.fetch(&within(FetchScope { heads, ..everything() })).await?.has_heads);
     let both = async || Ok::<_, BoxError>((heads(Heads::Retry).await?, heads(Heads::RetryAndDead).await?));
     assert_eq!(both().await?, (false, false));
     settle_all(&*store, &node, &seqs[..1], &retry_in(HOUR)).await?;
     assert_eq!(both().await?, (true, true));
     assert!(!heads(Heads::None).await?, "it was not asked");
-    assert!(!store.fetch(&all()).await?.heads, "without a scope");
+    assert!(!store.fetch(&all()).await?.has_heads, "without a scope");
     settle_all(&*store, &node, &seqs[..1], &Change::Dead { attempts: 1, error: "broken".to_owned() }).await?;
     assert!(heads(Heads::RetryAndDead).await?);
     store.replay(&seqs[..1]).await?;

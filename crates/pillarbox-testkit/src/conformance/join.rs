@@ -1,6 +1,6 @@
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::ownership::{Acquired, NodeMode, Renewal};
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::store::Admin as _;
 
 use crate::Harness;
 use crate::events::HOUR;

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_order_is_no_violation() {
+    fn calls_in_order_are_no_violation() {
         let (a, b, mail) = (Some("a"), Some("b"), Some("mail"));
         let good: [&[Seen]; 6] = [
             &[],
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overlaps_or_comes_too_late_is_named() {
+    fn calls_that_overlap_or_come_too_late_are_named() {
         let (a, mail) = (Some("a"), Some("mail"));
         let bad: [(&[Seen], &str); 5] = [
             (&[(None, a, 1, 0, Some(2)), (None, a, 2, 1, Some(3))], "key `a`: event event-2 was begun by a-1 while"),

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_it_holds_back_it_passes_on_later() {
+    async fn bytes_held_back_are_passed_on_later() {
         let (broker, _tasks) = echo().await;
         let proxy = Proxy::to(broker).await.expect("a port");
         let mut before = dial(&proxy).await;

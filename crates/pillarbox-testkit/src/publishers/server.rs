@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_missing_is_named_with_the_remedy() {
+    async fn missing_programs_are_named_with_the_remedy() {
         let error = Server::start("no-such-broker", |_, _| Ok(())).await.expect_err("there is none").to_string();
         assert!(error.contains("no-such-broker") && error.contains("run scripts/setup"), "{error}");
     }

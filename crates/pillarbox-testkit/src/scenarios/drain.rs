@@ -4,7 +4,7 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::retry::FixedBackoff;
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::store::Admin as _;
 use pillarbox_engine::run::{Config, Outbox, OutboxBuilder, Role, TypePause};
 use tokio::time::Instant;
 

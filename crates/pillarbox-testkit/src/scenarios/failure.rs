@@ -121,7 +121,7 @@ impl Event for Order {
 }
 
 /// A payload of another shape and a row that is no event go DEAD, each by itself and uncalled; the rest go on.
-pub(super) async fn what_cannot_be_read_goes_dead_alone<H: Harness>(db: &Db<H>) -> Outcome {
+pub(super) async fn rows_that_cannot_be_read_go_dead_alone<H: Harness>(db: &Db<H>) -> Outcome {
     let (sender, mut totals) = tokio::sync::mpsc::unbounded_channel();
     let handler = move |order: Order| {
         let sent = sender.send(order.total);

@@ -8,7 +8,7 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::retry::{ExponentialBackoff, Retry};
-use pillarbox_core::store::{Store, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store};
 use pillarbox_core::write::Finish as _;
 use pillarbox_engine::handlers::on_type;
 use pillarbox_engine::run::{Config, Outbox, Partitioned};
@@ -32,7 +32,7 @@ pub(super) use heads::{
     a_dead_head_keeps_its_key_waiting_until_it_is_replayed, a_discarded_head_lets_its_key_go_on,
     a_failure_that_cannot_be_recorded_keeps_its_key_waiting, a_key_goes_on_if_it_was_told_to,
     a_row_that_cannot_be_read_keeps_its_key_waiting, events_wait_behind_a_head_that_is_deferred,
-    events_wait_behind_a_head_that_is_tried_again, what_operators_let_go_on_is_not_overtaken,
+    events_wait_behind_a_head_that_is_tried_again, keys_that_operators_let_go_on_are_not_overtaken,
 };
 
 /// A node that never looks at the table unless it has a reason to.

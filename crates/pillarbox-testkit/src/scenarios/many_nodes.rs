@@ -124,7 +124,7 @@ pub(super) async fn a_reported_commit_of_the_users_own_is_claimed_at_once<H: Har
 }
 
 /// More guarded commits than memory has room for: the rest is taken from the table, by whichever node.
-pub(super) async fn what_memory_has_no_room_for_is_claimed<H: Harness>(db: &Db<H>) -> Outcome {
+pub(super) async fn rows_that_memory_has_no_room_for_are_claimed<H: Harness>(db: &Db<H>) -> Outcome {
     let (recorder, gate) = gated();
     let outbox = unpolled(db.store(), &recorder).workers(1).hot_capacity(2).cold_capacity(2).start().await?;
     let written = events(30)?;
@@ -138,7 +138,7 @@ pub(super) async fn what_memory_has_no_room_for_is_claimed<H: Harness>(db: &Db<H
 }
 
 /// A row that the table says is this node's and that is not in its memory is delivered all the same.
-pub(super) async fn what_a_node_forgot_it_finds_again<H: Harness>(db: &Db<H>) -> Outcome {
+pub(super) async fn rows_that_a_node_forgot_are_found_again<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db.store(), &recorder).start().await?;
     let first = first_delivered(db, &outbox, &recorder).await?;
@@ -331,7 +331,7 @@ pub(super) async fn a_full_hot_queue_leaves_the_rest_to_others<H: Harness>(db: &
 
 /// Two transactions are open at once, and each writes as much as there is room for, as the node's own. What the second has no room
 /// for when it commits is given back.
-pub(super) async fn what_two_guards_hold_for_the_same_room_is_left_to_others<H: Harness>(db: &Db<H>) -> Outcome {
+pub(super) async fn rows_that_two_guards_hold_for_the_same_room_are_left_to_others<H: Harness>(db: &Db<H>) -> Outcome {
     let nodes = neighbours(db, 10, 1).await?;
     let written = events(20)?;
     let mut first = nodes.busy.begin(db.source()).await?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pillarbox_core::event::Envelope;
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::ownership::NodeMode;
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::store::Admin as _;
 use pillarbox_engine::observe::{Health, Problem};
 use pillarbox_engine::run::{MultiNode, Outbox, Role};
 use pillarbox_memory::MemoryStore;

@@ -63,7 +63,7 @@ async fn long_errors_are_recorded_over_a_slow_line() {
 
 /// A drain may take an hour.
 #[tokio::test(start_paused = true)]
-async fn what_is_cancelled_while_an_outbox_drains_is_not_begun() {
+async fn events_cancelled_while_an_outbox_drains_are_not_begun() {
     let store = MemoryStore::new();
     let recorder = Recorder::around(|_: Delivery| sleep(Duration::from_secs(5)));
     let minute = Duration::from_secs(60);

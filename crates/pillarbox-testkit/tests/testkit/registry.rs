@@ -6,7 +6,7 @@ use pillarbox_testkit::{conformance, publishers};
 
 const STORES: [(&str, usize); 3] = [
     (include_str!("../../../pillarbox-core/src/store.rs"), 60),
-    (include_str!("../../../pillarbox-core/src/store/upkeep.rs"), 14),
+    (include_str!("../../../pillarbox-core/src/store/admin.rs"), 14),
     (include_str!("../../../pillarbox-core/src/store/wakeup.rs"), 1),
 ];
 const PUBLISHERS: [(&str, usize); 1] = [(include_str!("../../../pillarbox-core/src/publisher.rs"), 16)];

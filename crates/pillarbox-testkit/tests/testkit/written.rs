@@ -39,7 +39,7 @@ fn failure<T: std::fmt::Debug>(assertion: impl FnOnce() -> T) -> String {
 }
 
 #[tokio::test]
-async fn what_a_transaction_wrote_is_taken_one_by_one_before_the_commit() -> Outcome {
+async fn events_of_a_transaction_are_taken_one_by_one_before_the_commit() -> Outcome {
     let test = TestOutbox::start(|outbox| outbox.handle_all(Recorder::new())).await?;
     let mut earlier = test.begin(test.store()).await?;
     test.write(&mut earlier, &placed("earlier")).await?;

@@ -167,7 +167,7 @@ fn json_of_a_closer_content_type_is_kept_as_bytes() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_is_refused_by_the_name_of_its_type() {
+async fn events_that_cannot_be_encoded_are_refused_by_the_name_of_their_type() {
     let store = MemoryStore::new();
     let outbox = Outbox::writer_only(store.clone()).start().await.expect("starts");
     let mut tx = store.begin();

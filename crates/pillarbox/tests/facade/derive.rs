@@ -202,7 +202,7 @@ fn the_payload_is_what_serde_json_writes() {
 }
 
 #[test]
-fn what_comes_from_fields_is_checked_when_the_event_is_built() {
+fn values_from_fields_are_checked_when_the_event_is_built() {
     #[derive(Serialize, Default, Event)]
     #[event(name = "a.b", aggregate_id = id, key = key, tenant = tenant, headers("h" = header))]
     struct Parts {

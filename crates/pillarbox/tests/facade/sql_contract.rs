@@ -97,7 +97,7 @@ const REPORT: &str = r#"report.wanted __GLOBAL__ - - {"customer": 7} "#;
 const ORDER_2: &str = r#"order.placed __GLOBAL__ - - {"order_id": "o-2", "total_cents": 2499} "#;
 
 #[tokio::test]
-async fn what_sqlite_and_python_insert_is_delivered() {
+async fn rows_that_sqlite_and_python_insert_are_delivered() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("shop.db");
     let path = file.to_str().expect("text");
@@ -129,7 +129,7 @@ async fn what_sqlite_and_python_insert_is_delivered() {
 }
 
 #[tokio::test]
-async fn what_psql_inserts_is_delivered() {
+async fn rows_that_psql_inserts_are_delivered() {
     let server = std::env::var("PILLARBOX_TEST_POSTGRES_URL")
         .unwrap_or_else(|_| "postgres://postgres@127.0.0.1:5432/postgres".to_owned());
     let schema = format!("contract_{}", Stamp::system().next_id().as_str().to_ascii_lowercase());

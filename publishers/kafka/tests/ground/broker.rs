@@ -103,7 +103,7 @@ async fn a_key_is_where_javas_clients_put_it() {
 }
 
 #[tokio::test]
-async fn what_the_broker_asks_to_repeat_is_repeated_and_arrives_once() {
+async fn messages_that_the_broker_asks_to_repeat_are_repeated_and_arrive_once() {
     let cluster = Cluster::start();
     let (publisher, topic) = (publisher(cluster.url(), |_| ()), cluster.topic());
     let again = [
@@ -133,7 +133,7 @@ async fn a_batch_that_is_too_large_condemns_no_small_message() {
 
 /// The client gathers the messages of all calls, so those that are sent alone would meet one another there.
 #[tokio::test]
-async fn what_is_sent_alone_meets_no_message_of_another_call() {
+async fn messages_sent_alone_meet_none_of_another_call() {
     let cluster = Arc::new(Cluster::start());
     let way = NarrowWay::to(Arc::clone(&cluster)).await.expect("a way");
     let (publisher, topic) = (publisher(way.url(), |_| ()), cluster.topic());

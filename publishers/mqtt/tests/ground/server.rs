@@ -42,7 +42,7 @@ async fn a_topic_that_is_not_allowed_is_refused_for_its_message_alone() -> Resul
 
 /// The broker says at the beginning how large a packet may be.
 #[tokio::test]
-async fn what_is_too_large_for_the_broker_is_refused_and_nothing_else() -> Result<(), BoxError> {
+async fn messages_too_large_for_the_broker_are_refused_and_nothing_else() -> Result<(), BoxError> {
     let server = support::start("max_packet_size 10000").await?;
     let publisher = MqttPublisher::new(support::options(server.address().port()))?;
     let mut batch = messages("sizes", 4);
@@ -106,7 +106,7 @@ async fn another_client_of_the_same_name_is_told() -> Result<(), BoxError> {
 
 /// A header that MQTT cannot carry would make the broker cut the connection, again and again.
 #[tokio::test]
-async fn what_mqtt_cannot_carry_harms_no_other_message() -> Result<(), BoxError> {
+async fn messages_that_mqtt_cannot_carry_harm_no_others() -> Result<(), BoxError> {
     let server = support::start("").await?;
     let publisher = MqttPublisher::new(support::options(server.address().port()))?;
     let mut batch = messages("shop", 3);

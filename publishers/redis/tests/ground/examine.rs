@@ -61,7 +61,7 @@ async fn a_replica_that_follows_is_told() -> Result<(), BoxError> {
 }
 
 #[tokio::test]
-async fn what_a_user_may_not_ask_is_told() -> Result<(), BoxError> {
+async fn checks_that_a_user_may_not_make_are_reported() -> Result<(), BoxError> {
     let server = start(&[]).await?;
     let mut admin = client(server.address().port(), None).await?;
     redis::cmd("ACL").arg(&["SETUSER", "default", "-config", "-info"]).exec_async(&mut admin).await?;

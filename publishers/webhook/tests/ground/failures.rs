@@ -133,7 +133,7 @@ async fn an_endpoint_that_begins_to_end_every_connection_counts_no_attempt() {
 }
 
 #[tokio::test]
-async fn what_a_target_has_taken_says_nothing_about_another_that_differs_in_its_query() {
+async fn messages_taken_by_a_target_say_nothing_about_one_with_another_query() {
     let Raw { address, .. } = &ending(|number| number == 0).await;
     let (publisher, target) = (publisher(), |to: &str| format!("http://{address}/x?to={to}"));
     for _ in 0..3 {

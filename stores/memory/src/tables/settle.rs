@@ -1,8 +1,8 @@
-//! Who may change which rows, and what verdicts make of them.
+//! The right of a node to change a row, and the changes that verdicts make.
 
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::ownership::{CRASHED, DIED, Fence, NodeId, Partitions, Reclaimed, begun_by};
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{BegunAttempt, LeaseClock, RowId};
 
@@ -23,7 +23,8 @@ impl State {
     }
 
     fn may_settle(&self, node: &NodeId, fence: Fence, verdict: &Verdict) -> bool {
-        self.is_mine(node, self.nodes.owners.of(node), fence, verdict.row.seq) || plants::is("settle_without_fence")
+        self.is_mine(node, self.nodes.owners.of(node), fence, verdict.row.seq)
+            || planted_bug::is_active("settle_without_fence")
     }
 
     /// True if a row is that of `node`, which owns the partitions `owned`.
@@ -120,7 +121,8 @@ impl State {
                     row.delivered_as = Some(position.to_string());
                 }
                 Change::Retry { attempts, delay, error } => {
-                    row.attempts = if plants::is("retry_keeps_the_attempts") { row.attempts } else { *attempts };
+                    row.attempts =
+                        if planted_bug::is_active("retry_keeps_the_attempts") { row.attempts } else { *attempts };
                     row.available_at = Some(now.plus(*delay));
                     if error.is_some() {
                         row.last_error.clone_from(error);
@@ -145,8 +147,8 @@ impl State {
     /// True if the row of a verdict is in the state that it was decided on.
     fn applies(&self, verdict: &Verdict) -> bool {
         let Some(row) = self.rows.get(&verdict.row.seq) else { return false };
-        let same = row.is(&verdict.row) || plants::is("settle_by_number_only");
-        let expected = if plants::is("settle_forgets_replays") {
+        let same = row.is(&verdict.row) || planted_bug::is_active("settle_by_number_only");
+        let expected = if planted_bug::is_active("settle_forgets_replays") {
             Expected { replays: row.replays, ..verdict.expected }
         } else {
             verdict.expected

@@ -35,8 +35,8 @@ impl Examine for MysqlStore {
     async fn examine(&self, thresholds: &Thresholds) -> Vec<Checked> {
         let settings = self.facts(statement!("settings")).await;
         let state = self.facts(statement!("state")).await;
-        let of = |check: &'static Check, judge: fn(&Facts) -> Option<String>| match &settings {
-            Ok(settings) => check.judge(judge(settings)),
+        let of = |check: &'static Check, evaluate: fn(&Facts) -> Option<String>| match &settings {
+            Ok(settings) => check.judge(evaluate(settings)),
             Err(error) => check.not_checked(error.to_string()),
         };
         vec![
@@ -207,7 +207,7 @@ fn needed(table: &TableName) -> Vec<(&'static str, String, String)> {
     all
 }
 
-/// The refusal of those who may not see other connections, with its remedy.
+/// The refusal to a user that may not see other connections, with its remedy.
 fn without_process(error: &StoreError) -> String {
     if error.kind() == StoreErrorKind::Denied {
         return "the user sees no other user's connections; `GRANT PROCESS ON *.*` to it, or use one that has it"
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_lose_a_commit_is_named() {
+    fn settings_that_may_lose_a_commit_are_named() {
         let safe = [("innodb_flush_log_at_trx_commit", "1"), ("log_bin", "ON"), ("sync_binlog", "1")];
         assert_eq!(not_durable(&facts(&safe)), None);
         let unsafe_log = [("innodb_flush_log_at_trx_commit", "2"), ("log_bin", "OFF"), ("sync_binlog", "0")];

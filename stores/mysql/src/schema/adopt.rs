@@ -1,6 +1,6 @@
 //! A table of outbox-java becomes ours in place: its rows keep their payloads and are delivered, its programs go on writing.
 //!
-//! Whatever else has the name of one of the tables is refused before anything is written.
+//! Any other table with the name of one of the tables is refused before anything is written.
 
 use pillarbox_core::error::StoreErrorKind;
 
@@ -31,7 +31,7 @@ const OUTBOX_JAVA: [&str; 15] = [
     "locked_at",
 ];
 
-/// The columns by which a table is known to be ours: those that others would not have by chance. In the order of
+/// The columns by which a table is known to be ours: others would not have them by chance. In the order of
 /// [`TableName::all`](pillarbox_core::store::TableName::all).
 const OURS: [&[&str]; 7] = [
     &["seq", "event_id", "event_type", "payload", "status", "available_at", "locked_by", "queue", "due_at"],
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_way_of_an_adoption_is_named() {
+    fn columns_in_the_way_of_an_adoption_are_named() {
         let later = || {
             ["ALTER TABLE {node} ADD COLUMN `lease` BIGINT;\nALTER TABLE {event} ADD COLUMN `replays` INT;\n"]
                 .into_iter()

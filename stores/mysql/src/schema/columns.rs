@@ -1,4 +1,4 @@
-//! The columns of the tables: those that are there, and those that statements add.
+//! The columns of the tables: the existing ones, and the ones that statements add.
 
 use crate::answer::{is_true, text};
 use crate::error::Failure;
@@ -53,7 +53,7 @@ pub(super) fn added(statement: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The columns of somebody else's that have the names of those that a statement adds. The statement adds all of them at once, so
+/// The columns of somebody else's that have the names of columns that a statement adds. The statement adds all of them at once, so
 /// where all are there with their types it has run, and none is somebody else's.
 pub(super) fn taken<'a>(statement: &'a str, found: &[Column]) -> Vec<&'a str> {
     let find = |name| found.iter().find(|column| column.is_named(name));

@@ -18,11 +18,11 @@ use crate::store::Inner;
 /// The time for which the migration of another process is waited for: less than a call may take in all.
 const LONGEST_MIGRATION: Duration = Duration::from_secs(3000);
 
-/// Runs what is missing, one process at a time. Where nothing is missing nothing is locked or written, and no privilege
+/// Runs the missing versions, one process at a time. If none is missing nothing is locked or written, and no privilege
 /// to create tables is needed.
 ///
-/// No statement waits for a table for longer than [`LOCK_WAIT`], since all that need the table queue behind one that waits. What
-/// did not get its lock is tried again for as long as `patience`. What was lost since a migration has made it is an error.
+/// No statement waits for a table for longer than [`LOCK_WAIT`], since all that need the table queue behind one that waits. A
+/// statement that did not get its lock is tried again for as long as `patience`. An object that a migration made and that is gone is an error.
 pub(crate) async fn migrate(store: &Inner, patience: Duration) -> Result<(), Failure> {
     bring_up(store, patience).await?;
     check(store).await
@@ -45,7 +45,7 @@ async fn bring_up(store: &Inner, patience: Duration) -> Result<(), Failure> {
     for statement in statements(&without_comments(&script)) {
         make(store, &mut session, statement, patience).await?;
     }
-    // The session is closed, not given back: with it goes the lock, and what was set for the migration.
+    // The session is closed, not given back: with it go the lock, and the settings of the migration.
     Ok(())
 }
 
@@ -80,7 +80,7 @@ async fn lock(store: &Inner, session: &mut Session) -> Result<(), Failure> {
     }
 }
 
-/// Before the first version: adopts a table of outbox-java, and makes the database. What refuses comes first.
+/// Before the first version: adopts a table of outbox-java, and makes the database. The checks that refuse come first.
 async fn prepare(store: &Inner, session: &mut Session, patience: Duration) -> Result<(), Failure> {
     let table = &store.table;
     let is_to_be_adopted = is_to_be_adopted(store, session).await?;

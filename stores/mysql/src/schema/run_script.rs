@@ -25,7 +25,7 @@ pub(super) async fn make(
     statement: &str,
     patience: Duration,
 ) -> Result<(), Failure> {
-    // From the first lock that was refused: what the statement before has taken for its own work is nobody's fault.
+    // From the first lock that was refused: the time that the statement before took for its own work does not count.
     let mut deadline = None;
     loop {
         match session.run(statement).await {

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_older_releases_need_goes_one_release_later() {
+    fn schema_parts_that_only_older_releases_need_go_one_release_later() {
         const STEPS: Migrations<&str> = Migrations::new(&[
             Migration::new(1, 1, "first"),
             Migration::new(6, 4, "adds"),

@@ -3,7 +3,7 @@
 use crate::support::{self, LEASE, done, events, eventually, fetch, node, with_db};
 use mysql_async::prelude::Queryable as _;
 use pillarbox_core::ownership::{Fence, NodeMode};
-use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store as _};
 use pillarbox_testkit::{CutShort, rows_at};
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use crate::support::{self, LEASE, done, events, with_db};
 use mysql_async::{Opts, OptsBuilder};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::ownership::{Fence, NodeMode};
-use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store as _};
 use pillarbox_mysql::{MysqlOptions, MysqlStore};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;

@@ -10,7 +10,7 @@ use mysql_async::{IsolationLevel, TxOpts};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::ownership::{Epochs, Fence, NodeMode, Partitions, Renewal, Share};
 use pillarbox_core::row::{Change, Expected};
-use pillarbox_core::store::{FetchedRow, Purge, Purgeable, Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, FetchedRow, Purge, Purgeable, Store as _};
 use pillarbox_core::write::{Action, Command, Connection as _};
 use pillarbox_mysql::MysqlStore;
 

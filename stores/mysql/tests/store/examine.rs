@@ -9,7 +9,7 @@ use crate::support::{eventually, unique, with_db};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Pool};
 use pillarbox_core::examine::{Checked, Judgement, Thresholds};
-use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store as _};
 use pillarbox_mysql::{MysqlOptions, MysqlStore};
 use tokio::time::Instant;
 

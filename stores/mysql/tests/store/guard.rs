@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::{Db, with_db};
 use pillarbox_core::event::Envelope;
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::store::Admin as _;
 use pillarbox_core::write::WriteError;
 use pillarbox_engine::run::Outbox;
 use pillarbox_mysql::MysqlStore;
@@ -27,7 +27,7 @@ fn event(number: usize) -> Envelope {
 }
 
 #[tokio::test]
-async fn what_is_rolled_back_to_a_savepoint_of_sqlx_is_never_delivered() {
+async fn events_rolled_back_to_a_savepoint_of_sqlx_are_never_delivered() {
     with_db(async |db| {
         let recorder = Recorder::new();
         let (store, outbox) = start(db, &recorder).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::support::{Db, with_db};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
-use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store as _};
 
 const CONTRACT: &str = include_str!("../../../../docs/sql-contract.md");
 const INBOX: &str = include_str!("../../../../docs/inbox.md");
@@ -28,7 +28,7 @@ async fn connect(db: &Db, found_rows: bool) -> Conn {
 }
 
 #[tokio::test]
-async fn whoever_changes_states_tells_the_nodes_by_one_row() {
+async fn operators_that_change_states_tell_the_nodes_by_one_row() {
     with_db(async |db| {
         let store = db.store().await;
         let mut connection = connect(db, true).await;

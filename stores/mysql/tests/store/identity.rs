@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::support::with_db;
 use mysql_async::{ClientIdentity, OptsBuilder, SslOpts};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store as _};
 use pillarbox_mysql::{MysqlOptions, MysqlStore};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::CertificateDer;

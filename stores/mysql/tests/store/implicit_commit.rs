@@ -8,7 +8,7 @@ use pillarbox_core::write::{Begin as _, Finish};
 
 /// A user who repeated all of it would have the rows twice.
 #[tokio::test]
-async fn what_a_statement_has_committed_is_not_said_to_be_rolled_back() {
+async fn rows_that_a_statement_has_committed_are_not_said_to_be_rolled_back() {
     with_db(async |db| {
         db.execute("CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)").await;
         let mut transaction = (&db.pool).begin().await.expect("begins");

@@ -7,7 +7,7 @@ use futures_util::future::{join, try_join_all};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::{Payload, Stamp};
 use pillarbox_core::ownership::{Epochs, Fence, NodeId, NodeMode, NodeName, Partitions, Share};
-use pillarbox_core::store::{Fetch, FetchScope, FetchedRow, Heads, Store as _, TableName, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Fetch, FetchScope, FetchedRow, Heads, Store as _, TableName};
 use tokio::time::Instant;
 
 /// Many processes start at once on an empty database; stores share nothing, as processes do.

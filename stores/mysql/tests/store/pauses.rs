@@ -4,7 +4,7 @@
 
 use crate::support::{LEASE, node, with_db};
 use pillarbox_core::ownership::NodeMode;
-use pillarbox_core::store::{Pause, PauseKind, Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Pause, PauseKind, Store as _};
 
 #[tokio::test]
 async fn a_row_that_is_no_pause_costs_itself_alone() {

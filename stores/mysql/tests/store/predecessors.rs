@@ -4,7 +4,7 @@
 
 use crate::support::{Db, fetch, with_db};
 use pillarbox_core::event::Payload;
-use pillarbox_core::store::{Counts, FetchedRow, Row, Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Counts, FetchedRow, Row, Store as _};
 
 const OUTBOX_JAVA: &str = include_str!("../../../../docs/migrating-from-outbox-java.md");
 const NAMASTACK: &str = include_str!("../../../../docs/migrating-from-namastack.md");

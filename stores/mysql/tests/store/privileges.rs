@@ -6,7 +6,7 @@ use crate::support::{Db, unique, with_db};
 use mysql_async::{Opts, OptsBuilder, Pool, TxOpts};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store as _};
 use pillarbox_core::write::insert;
 use pillarbox_engine::run::Outbox;
 use pillarbox_mysql::{MysqlOptions, MysqlStore};

@@ -10,7 +10,7 @@ use mysql_async::{Opts, OptsBuilder};
 use pillarbox_core::event::{Envelope, Payload};
 use pillarbox_core::ownership::{Fence, Renewal};
 use pillarbox_core::row::Change;
-use pillarbox_core::store::{FetchedRow, Purge, Purgeable, Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, FetchedRow, Purge, Purgeable, Store as _};
 use pillarbox_mysql::{MysqlOptions, MysqlStore};
 use pillarbox_testkit::rows_at;
 

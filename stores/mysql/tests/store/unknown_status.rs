@@ -1,7 +1,7 @@
 //! A program that writes rows may give them any number, and nobody would ever see them.
 
 use crate::support::{events, with_db};
-use pillarbox_core::store::{Counts, Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Counts, Store as _};
 
 #[tokio::test]
 async fn rows_of_a_status_that_there_is_not_are_counted_by_themselves() {

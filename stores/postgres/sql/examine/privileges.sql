@@ -1,4 +1,4 @@
--- What a node needs; see docs/relay.md. By the catalog, since a look-up by name fails where the schema may not be used.
+-- The privileges that a node needs; see docs/relay.md. By the catalog, since a look-up by name fails where the schema may not be used.
 SELECT t."relname" AS "table", string_agg(p."privilege", ', ' ORDER BY p."place") AS "lacks", current_user::text AS "user",
     has_schema_privilege(t."relnamespace", 'USAGE') AS "reaches", n."nspname" AS "schema"
 FROM (VALUES {tables}) AS w ("name", "privileges")

@@ -6,9 +6,9 @@ use tokio_postgres::Row;
 use super::Context;
 use crate::error::Failure;
 
-/// Judges sessions, slots and prepared transactions that hold something for too long. A user who sees his own sessions alone can find
+/// Evaluates sessions, slots and prepared transactions that hold something for too long. A user that sees its own sessions alone can find
 /// some, but never none.
-pub(super) fn judge(check: &'static Check, _: &Context<'_>, rows: &[Row]) -> Result<Checked, Failure> {
+pub(super) fn evaluate(check: &'static Check, _: &Context<'_>, rows: &[Row]) -> Result<Checked, Failure> {
     let (mut sees_all, mut holders, mut pid) = (false, Vec::new(), None);
     for row in rows {
         sees_all = row.try_get(0)?;

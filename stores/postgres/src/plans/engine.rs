@@ -180,7 +180,7 @@ async fn claims_and_first_successes_are_heap_only() {
     .await;
 }
 
-/// Until the next release, tables that are there keep the index of ready rows. Where it is, no read point is needed.
+/// Until the next release, existing tables keep the index of ready rows. With it, no read point is needed.
 #[tokio::test]
 async fn a_table_of_the_release_before_is_read_by_its_index_of_ready_rows() {
     with_rows(Setting::WithStatistics, async |store, _| {

@@ -1,9 +1,9 @@
-//! The plans of all statements that read events, pinned: whatever lies in the table, they enter it by an index that leads
+//! The plans of all statements that read events, pinned: with any rows in the table, they enter it by an index that leads
 //! straight to the rows they want.
 
+mod admin;
 mod engine;
 mod order;
-mod upkeep;
 
 use std::time::Duration;
 

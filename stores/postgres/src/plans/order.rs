@@ -19,7 +19,7 @@ const WAITING: i64 = 10;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Statistics {
     Fresh,
-    /// Those of a moment when nearly all of its rows had been deleted, and their pages were left.
+    /// Statistics of a moment when nearly all of its rows had been deleted, and their pages were left.
     Stale,
 }
 
@@ -90,7 +90,7 @@ async fn fetches(store: &PostgresStore, heads: i64) {
             let plan = Plan::of(store, BY_INDEX, store.inner().sql.fetch.of(Some(&scope)), &params).await;
             plan.enters_by(&["pkey", "aside_idx", "due_idx"], most).sorts(0);
             assert!(!plan.0.contains("JIT:"), "{}", plan.0);
-            // What is excluded and which keys are meant is read once and looked up, in each of the three branches; nothing is joined.
+            // The excluded rows and the wanted keys are read once and looked up, in each of the three branches; nothing is joined.
             // A plan may mention one that compares two columns twice.
             let looked_up: BTreeSet<i64> =
                 plan.0.split("hashed ").skip(1).map(|mention| number(mention, "SubPlan ")).collect();

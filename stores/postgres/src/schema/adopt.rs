@@ -1,6 +1,6 @@
 //! An outbox-java table becomes ours in place: its rows keep their payloads and are delivered, its programs go on writing.
 //!
-//! Whatever else has the table's name is refused before anything is written.
+//! Any other object with the table's name is refused before anything is written.
 
 use deadpool_postgres::Transaction;
 use pillarbox_core::error::StoreErrorKind;
@@ -76,7 +76,7 @@ struct Column {
     nullable: bool,
 }
 
-/// The SQL that adopts what has the event table's name; `None` if nothing has. Where columns may be NULL it
+/// The SQL that adopts the object with the event table's name; `None` if there is none. If columns may be NULL it
 /// reads the whole table, until `until` at most.
 pub(super) async fn script(
     transaction: &Transaction<'_>,
@@ -90,7 +90,7 @@ pub(super) async fn script(
     }
     let mut columns = Vec::with_capacity(rows.len());
     for row in rows {
-        // What is no table has one row without a column.
+        // An object that is no table has one row without a column.
         if let Some(name) = row.try_get(0)? {
             columns.push(Column {
                 name,

@@ -70,7 +70,7 @@ impl Index {
 
 /// The interval at which the log says what a migration waits for.
 const TELL_EVERY: Duration = Duration::from_secs(10);
-/// The time by which the server ends a statement later than this side gives it up, so that it can be asked for whom that waits.
+/// The time by which the server ends a statement later than this side gives it up, so that it can be asked which session that waits for.
 const LAST_QUESTION: Duration = Duration::from_secs(2);
 
 /// Runs a statement that waits for other transactions while nobody waits for it, and logs for which.

@@ -27,9 +27,9 @@ const SCHEMA: &str = include_str!("../../sql/schema.sql");
 
 /// Creates or upgrades the tables, one process at a time. An outbox-java table is adopted.
 ///
-/// New tables come in one transaction. Those that are there are upgraded version by version while their writers go on: indexes are
+/// New tables come in one transaction. Existing ones are upgraded version by version while their writers go on: indexes are
 /// built concurrently, and no statement waits for a lock for longer than [`LOCK_WAIT`](pillarbox_core::store::schema::LOCK_WAIT), since all that need the table queue
-/// behind one that waits. What did not get its lock is tried again for as long as `patience`. At `until` it
+/// behind one that waits. A statement that did not get its lock is tried again for as long as `patience`. At `until` it
 /// gives up, and the server ends the statement that is under way.
 ///
 /// A migration of complete tables locks and writes nothing, and needs no privilege to create tables. A table that was lost since a
@@ -81,8 +81,8 @@ const BEGIN_GUARD: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_
 /// Migrates while `client` holds the lock of migrations. The lock is its transaction's, so it cannot outlive the connection.
 async fn migrate_alone(store: &Inner, client: &Client, patience: Duration, until: Instant) -> Result<(), Failure> {
     let schema = schema_of(client, &store.table).await?;
-    // An index that is built waits until all transactions have ended that have a snapshot. So who waits for the lock does it in
-    // short ones, and who has it keeps none.
+    // An index that is built waits until all transactions have ended that have a snapshot. So a process waits for the lock in
+    // short ones, and keeps none while it has it.
     let lock = format!("pillarbox migration of {schema}.{}", store.table.event());
     let locked = "SELECT pg_try_advisory_xact_lock(hashtextextended($1::text, 0))";
     let mut is_told = false;

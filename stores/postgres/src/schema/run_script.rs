@@ -61,7 +61,7 @@ mod tests {
 
     /// The server does not look at a connection while it is at work.
     #[tokio::test]
-    async fn what_takes_too_long_is_ended_by_the_server() {
+    async fn scripts_that_take_too_long_are_ended_by_the_server() {
         with_table(Setting::WithoutStatistics, async |store| {
             let inner = store.inner();
             let event = qualified(&inner.table, inner.table.event());

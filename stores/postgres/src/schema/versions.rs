@@ -43,7 +43,7 @@ pub(super) const MIGRATIONS: Migrations<Steps> = Migrations::new(&[
         Steps { indexes: include_str!("../../migrations/0018_unique_key_index.sql"), ..Steps::sql("") },
     ),
     Migration::new(19, 6, Steps::sql(include_str!("../../migrations/0019_delivered_as.sql"))),
-    // The numbers before it are for what is added until the release.
+    // The numbers before it are for additions until the release.
     Migration::contraction(20, 12, Steps::sql(include_str!("../../migrations/0020_aside.sql"))),
 ]);
 
@@ -81,7 +81,7 @@ pub(crate) fn script(table: &TableName, applied: i64) -> String {
     compose(table, applied, OUTBOX)
 }
 
-/// The same for an event table that is there already: `adopt` brings it to what version 1 creates, and the rest of
+/// The same for an event table that is there already: `adopt` brings it to the table of version 1, and the rest of
 /// version 1 follows.
 pub(super) fn adoption(table: &TableName, adopt: &str) -> String {
     let (_, rest) = OUTBOX.split_once(AFTER_THE_EVENT_TABLE).unwrap_or_default();

@@ -10,7 +10,7 @@ use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::Payload;
 use pillarbox_core::ownership::{Fence, NodeMode};
 use pillarbox_core::row::{Change, Expected, Verdict};
-use pillarbox_core::store::{Counts, DeadFilter, FetchedRow, Purge, Purgeable, Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Counts, DeadFilter, FetchedRow, Purge, Purgeable, Store as _};
 use pillarbox_postgres::PostgresStore;
 
 /// The schema that outbox-java documents for PostgreSQL; `{json}`, `{time}` and `{int}` differ between its installations.

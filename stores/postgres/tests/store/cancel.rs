@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::support::{self, LEASE, done, events, eventually, fetch, node, unique, with_db};
 use pillarbox_core::ownership::{Fence, NodeMode};
-use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store as _};
 use pillarbox_testkit::CutShort;
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::support::{self, Db, LEASE, url, with_db};
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::ownership::NodeMode;
-use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store as _};
 use pillarbox_postgres::{PostgresOptions, PostgresStore};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;

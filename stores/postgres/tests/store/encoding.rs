@@ -5,7 +5,7 @@ use std::time::Duration;
 use pillarbox_core::examine::{Judgement, Thresholds};
 use pillarbox_core::ownership::Fence;
 use pillarbox_core::row::{Change, Expected, Verdict};
-use pillarbox_core::store::{BegunAttempt, Examine as _, FailedAttempt, FetchedRow, Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, BegunAttempt, Examine as _, FailedAttempt, FetchedRow, Store as _};
 use pillarbox_postgres::PostgresOptions;
 
 use crate::support::{NONE, fetch, owner, unique, with_db};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::{self, Db, with_db};
 use pillarbox_core::event::Envelope;
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::store::Admin as _;
 use pillarbox_core::write::WriteError;
 use pillarbox_engine::run::Outbox;
 use pillarbox_postgres::PostgresStore;
@@ -64,7 +64,7 @@ macro_rules! write_in_nested_transactions {
 }
 
 #[tokio::test]
-async fn what_is_rolled_back_to_a_savepoint_of_tokio_postgres_or_deadpool_is_never_delivered() {
+async fn events_rolled_back_to_a_tokio_postgres_or_deadpool_savepoint_are_not_delivered() {
     with_db(async |db| {
         let recorder = Recorder::new();
         let (store, outbox) = start(db, &recorder).await;

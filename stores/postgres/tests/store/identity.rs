@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::support::server::Server;
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::store::{Store as _, Upkeep as _, WakeUps as _};
+use pillarbox_core::store::{Admin as _, Store as _, WakeUps as _};
 use pillarbox_postgres::{PostgresOptions, PostgresStore};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject as _;

@@ -7,7 +7,7 @@ use crate::support::{claimer, events, fetch, with_db};
 
 /// What is too large stays in the table, whatever the server makes of it there.
 #[tokio::test]
-async fn what_is_too_large_is_left_in_the_table() {
+async fn rows_that_are_too_large_stay_in_the_table() {
     with_db(async |db| {
         let store = db.store().await;
         let table = format!("{}.outbox_event", db.schema);

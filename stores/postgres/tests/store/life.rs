@@ -7,7 +7,7 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::event::{Envelope, Payload};
 use pillarbox_core::ownership::{Acquired, Fence, NodeMode, Renewal};
 use pillarbox_core::row::{Change, Expected, Verdict};
-use pillarbox_core::store::{Counts, Fetch, FetchedRow, Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Counts, Fetch, FetchedRow, Store as _};
 use pillarbox_testkit::rows_at;
 
 /// The ends of the range an event accepts, and an odd microsecond: floating point would lose each of them.

@@ -14,7 +14,7 @@ use pillarbox_core::event::Envelope;
 use pillarbox_core::ownership::{Acquired, Epochs, Fence, NodeMode, Partitions, Renewal, Share};
 use pillarbox_core::row::Expected;
 use pillarbox_core::store::{
-    BegunAttempt, Fetch, FetchScope, FetchedRow, Heads, Purge, Purgeable, Store as _, Upkeep as _,
+    Admin as _, BegunAttempt, Fetch, FetchScope, FetchedRow, Heads, Purge, Purgeable, Store as _,
 };
 use pillarbox_core::write::{Begin, Finish, insert};
 use pillarbox_postgres::{PostgresOptions, PostgresStore};

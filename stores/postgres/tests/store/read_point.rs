@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::support::{Db, events, fetch, seqs, unique, with_db};
 use futures_util::FutureExt as _;
 use pillarbox_core::examine::{Judgement, Thresholds};
-use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store as _};
 use pillarbox_postgres::PostgresStore;
 use tokio::time::sleep;
 
@@ -277,7 +277,7 @@ async fn a_user_who_does_not_see_the_sequence_raises_the_point_no_more_once_a_ro
 
 /// The rows of a subscription come in the order of another server's commits, whose open transactions nobody sees here.
 #[tokio::test]
-async fn where_a_subscription_writes_the_table_nothing_is_proven() {
+async fn read_point_is_not_proven_where_a_subscription_writes_the_table() {
     with_db(async |db| {
         let (store, schema, name) = (db.store().await, &db.schema, unique("pillarbox_subscription"));
         db.write(&store, events(3)).await;

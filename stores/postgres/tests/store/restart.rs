@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::support::{self, server::Server};
 use deadpool_postgres::{Manager, Pool, RecyclingMethod};
-use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store as _};
 use pillarbox_engine::run::Outbox;
 use pillarbox_postgres::PostgresOptions;
 use pillarbox_testkit::Recorder;

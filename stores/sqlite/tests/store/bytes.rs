@@ -91,7 +91,7 @@ async fn a_row_of_which_the_text_is_no_utf_8_counts_with_its_bytes() {
         sqlx::query(sqlx::AssertSqlSafe(row)).execute(store.writer()).await.expect("inserts");
     }
     let fetched = store.fetch(&Fetch { max_bytes: 5000, ..Fetch::new(10) }).await.expect("fetches");
-    assert_eq!((fetched.rows.len(), fetched.cut), (1, true));
+    assert_eq!((fetched.rows.len(), fetched.truncated), (1, true));
 }
 
 #[tokio::test]

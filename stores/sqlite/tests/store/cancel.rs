@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::poll_fn;
 use pillarbox_core::ownership::{Epochs, Fence, NodeId, NodeMode, Partitions, Share};
-use pillarbox_core::store::{Fetch, Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Fetch, Store as _};
 use pillarbox_core::write::{Begin, insert};
 
 use crate::scratch::{Scratch, done, event, owner, pending, write};

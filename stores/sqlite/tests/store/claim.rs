@@ -6,7 +6,7 @@ use futures_util::future::try_join_all;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::event::Stamp;
 use pillarbox_core::ownership::{Fence, NodeId, NodeMode};
-use pillarbox_core::store::{Fetch, FetchedRow, Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Fetch, FetchedRow, Store as _};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::SqliteConnectOptions;

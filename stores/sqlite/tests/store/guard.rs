@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_core::event::Envelope;
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::store::Admin as _;
 use pillarbox_core::write::WriteError;
 use pillarbox_engine::run::Outbox;
 use pillarbox_testkit::{Recorder, wait_until_idle};
@@ -17,7 +17,7 @@ fn event(number: usize) -> Envelope {
 
 /// SQLite gives the number of a row that was rolled back to the next one: it is the event's id that tells them apart.
 #[tokio::test]
-async fn what_is_rolled_back_with_a_nested_transaction_is_never_delivered() {
+async fn events_rolled_back_with_a_nested_transaction_are_never_delivered() {
     let scratch = Scratch::new();
     let (store, recorder) = (scratch.store().await, Recorder::new());
     let builder = Outbox::single_node(store.clone()).poll_interval(HOUR, HOUR).handle_all(recorder.clone());

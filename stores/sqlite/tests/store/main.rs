@@ -1,6 +1,7 @@
 //! What is particular to SQLite; what every store does is tested by the conformance suite.
 #![expect(clippy::expect_used, clippy::panic, reason = "in tests, and in what only they use, a panic is the failure")]
 
+mod admin;
 mod busy;
 mod bytes;
 mod cancel;
@@ -12,5 +13,4 @@ mod opening;
 mod partitions;
 mod restore;
 mod scratch;
-mod upkeep;
 mod writer;

@@ -77,7 +77,7 @@ async fn two_outboxes_whose_tables_beside_them_have_the_same_names_are_not_made(
 }
 
 #[tokio::test]
-async fn what_was_lost_is_named_by_check_and_migration() {
+async fn lost_tables_and_indexes_are_named_by_check_and_migration() {
     let scratch = Scratch::new();
     let store = scratch.store().await;
     for (lose, lost) in [
@@ -95,7 +95,7 @@ async fn what_was_lost_is_named_by_check_and_migration() {
 }
 
 #[tokio::test]
-async fn what_another_program_made_is_refused_and_left_alone() {
+async fn tables_of_another_program_are_refused_and_left_alone() {
     let tables = [
         ("CREATE TABLE outbox_event (id INTEGER PRIMARY KEY, event_id TEXT)", "table `outbox_event`"),
         ("CREATE TABLE Outbox_Event (id INTEGER)", "table `Outbox_Event`"),

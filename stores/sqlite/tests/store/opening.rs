@@ -1,5 +1,5 @@
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::store::{Store as _, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store as _};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
@@ -16,7 +16,7 @@ async fn a_missing_directory_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_no_database_is_refused() {
+async fn files_that_are_no_database_are_refused() {
     let scratch = Scratch::new();
     let directory = SqliteStore::open(scratch.path().to_str().expect("a UTF-8 path")).await.expect_err("a directory");
     assert!(directory.to_string().contains("is a directory"), "{directory}");
@@ -163,7 +163,7 @@ async fn a_database_that_keeps_text_in_another_encoding_is_refused() {
 
 /// SQLite would keep it in a temporary file, for which many containers have no place.
 #[tokio::test]
-async fn what_a_savepoint_may_restore_is_kept_in_memory() {
+async fn pages_that_a_savepoint_may_restore_are_kept_in_memory() {
     const MEMORY: i64 = 2;
     let scratch = Scratch::new();
     let store = scratch.store().await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pillarbox_core::error::{BoxError, StoreErrorKind};
 use pillarbox_core::event::Envelope;
 use pillarbox_core::ownership::NodeMode;
-use pillarbox_core::store::{Store, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Store};
 use pillarbox_core::write::{Finish, insert};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
 use pillarbox_sqlx::begin_immediate;
@@ -131,7 +131,7 @@ async fn a_log_that_is_removed_while_it_is_open_is_noticed_and_not_written_over_
 /// Nothing is lost where no other program has written since.
 #[cfg(unix)]
 #[tokio::test]
-async fn what_is_in_a_log_that_was_removed_gets_into_the_file_if_nobody_else_has_opened_it() {
+async fn rows_in_a_removed_log_get_into_the_file_if_nobody_else_has_opened_it() {
     for is_renewed in [true, false] {
         let scratch = Scratch::new();
         let store = scratch.store().await;

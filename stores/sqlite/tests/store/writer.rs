@@ -1,4 +1,4 @@
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::store::Admin as _;
 use pillarbox_core::write::insert;
 use pillarbox_sqlx::begin_immediate;
 use sqlx::Executor as _;

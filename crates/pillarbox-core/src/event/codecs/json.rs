@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use crate::error::BoxError;
 use crate::event::{Codec, Decode, Encode, Payload};
 
-/// JSON through serde: what an event has that names no codec. The table keeps it as text.
+/// JSON through serde, the codec of an event that names none. The table keeps it as text.
 #[derive(Debug)]
 pub enum Json {}
 

@@ -1,7 +1,7 @@
 use crate::error::BoxError;
 use crate::event::{Codec, Decode, Encode};
 
-/// The event is bytes already: what it lends as `AsRef<[u8]>` is the payload, and `TryFrom<Vec<u8>>` (or `From`) takes it
+/// The event is bytes already: the bytes that it lends as `AsRef<[u8]>` are the payload, and `TryFrom<Vec<u8>>` (or `From`) takes it
 /// back. For formats that your own types know, such as Avro. Say which one it is with `content_type = "…"`.
 #[derive(Debug)]
 pub enum Raw {}

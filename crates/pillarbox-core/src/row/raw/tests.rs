@@ -54,7 +54,7 @@ fn unread<T>() -> Result<T, String> {
 }
 
 #[test]
-fn what_is_missing_has_a_default() {
+fn missing_columns_have_a_default() {
     let row = row(|_| {});
     assert_eq!((row.seq, row.event.id().as_str(), row.event.event_type()), (7, "e-1", "order.placed"));
     assert_eq!((row.event.aggregate_type(), row.order_key()), (GLOBAL_AGGREGATE, None));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::StoreError;
 use pillarbox_core::event::partition_of;
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::store::{Fetch, FetchScope, Fetched, FetchedRow, Heads, Row};
 use tokio::time::Instant;
 
@@ -78,12 +78,12 @@ impl OrderedPoller {
             drop(fetching);
             return std::future::pending().await;
         };
-        let Fetched { mut rows, cut, next_due, interventions, heads, .. } = fetched;
+        let Fetched { mut rows, truncated, next_due, interventions, has_heads, .. } = fetched;
         if self.restart_if_rows_were_missed(&fetch) {
             return Ok(Some(true));
         }
         if fetch.scope.as_ref().is_some_and(|scope| scope.heads != Heads::None) {
-            self.queue.saw_heads(begun.number, heads);
+            self.queue.saw_heads(begun.number, has_heads);
         }
         let starts_over = self.restart_if_intervened(interventions);
         if starts_over && !from_bottom {
@@ -93,7 +93,7 @@ impl OrderedPoller {
             self.cursor.poll_schedule.due_in(delay);
         }
         self.cursor.answered(size, &rows, began);
-        let full = cut || rows.len() >= fetch.limit;
+        let full = truncated || rows.len() >= fetch.limit;
         self.state.found_nothing = !full && rows.is_empty();
         let ready = rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).max();
         let seen = if full { ready.unwrap_or(fetch.above) } else { i64::MAX };
@@ -140,7 +140,7 @@ impl OrderedPoller {
         partitions: &RangeInclusive<u8>,
     ) -> Result<(), StoreError> {
         let promoted = promote_due(&*self.cursor.store, &self.cursor.poll_schedule, rows, |row| {
-            row.seq > seen && row.order_key().is_some() && !plants::is("due_rows_keep_no_place")
+            row.seq > seen && row.order_key().is_some() && !planted_bug::is_active("due_rows_keep_no_place")
         });
         self.cursor.ask(promoted).await?;
         self.assign_partitions(rows, partitions).await?;
@@ -214,7 +214,8 @@ impl OrderedPoller {
             return;
         }
         let ready = read.ready.unwrap_or_default();
-        let read_up_to = if plants::is("mark_moves_unproven") { ready } else { read.seen.min(read.safe_seq) };
+        let read_up_to =
+            if planted_bug::is_active("mark_moves_unproven") { ready } else { read.seen.min(read.safe_seq) };
         range.unread = read.full;
         range.mark = range.mark.max(read_up_to);
         range.passed.forget_rows_up_to(range.mark);

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_as_the_same() {
+    fn durations_are_read_as_they_were_written() {
         let minute = Duration::from_secs(60);
         let texts =
             [("200ms", Duration::from_millis(200)), ("1m", minute), ("1d", 1440 * minute), ("90d", 90 * 1440 * minute)];

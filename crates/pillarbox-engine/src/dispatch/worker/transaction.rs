@@ -6,7 +6,7 @@ use std::time::Duration;
 use pillarbox_core::error::BoxError;
 use pillarbox_core::handle::{BegunTransaction, Delivery, EventCompletion, Handling, Outcome, TransactionalHandler};
 use pillarbox_core::hash::HashSet;
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::row::Change;
 use pillarbox_core::store::{Row, Store};
 use pillarbox_core::throttle::Throttle;
@@ -62,7 +62,7 @@ impl Worker {
             fence: self.tenure.fence(),
             verdict: verdict_on(row, self.done(row, outcome)),
         };
-        if !plants::is("transaction_frees_its_key_unannounced") {
+        if !planted_bug::is_active("transaction_frees_its_key_unannounced") {
             self.in_flight.completing(row.seq);
         }
         let commit = guarded(|| ready.commit(completion));
@@ -100,7 +100,7 @@ impl Worker {
     ) -> Option<Box<dyn BegunTransaction + 'a>> {
         let begin = async {
             // On a database of one writer, nothing could be recorded while the transaction is open.
-            if !plants::is("transaction_overtakes_verdicts") {
+            if !planted_bug::is_active("transaction_overtakes_verdicts") {
                 self.in_flight.earlier_recorded(&item.row).await;
             }
             let mut backoff = Backoff::default();

@@ -72,7 +72,7 @@ impl Worker {
         self.telemetry.failures.report(consequence, Failed::new(row, attempt, next, error.clone()));
     }
 
-    /// True if an event that was put off is one of those that are held back in the table anyway, or is left to other nodes from now
+    /// True if an event that was deferred is one of those that are held back in the table anyway, or is left to other nodes from now
     /// on: then its row need not change. An event that its last node may have died of is marked as begun, and has to be recorded.
     fn leaves(&self, item: &Item, attempt: &AttemptEnd) -> bool {
         let AttemptEnd::Ended(Err(error)) = attempt else { return false };

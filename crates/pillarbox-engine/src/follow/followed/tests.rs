@@ -47,7 +47,7 @@ async fn an_event_is_looked_for_at_once_then_each_10_ms_and_each_second_at_last(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_waits_for_any_more_is_forgotten() -> Result<(), WaitError> {
+async fn events_that_nobody_waits_for_any_more_are_forgotten() -> Result<(), WaitError> {
     let followed = Followed::new(false);
     let (one, other) = (followed.join(id("a"))?, followed.join(id("a"))?);
     let due = followed.due().await;

@@ -1,7 +1,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::store::OrderKey;
 use tokio::time::Instant;
 
@@ -124,7 +124,7 @@ impl KeyedQueue {
         for key in keys {
             let hash = hash(key);
             let Some(backlogged) = state.backlogged.get_mut(&hash) else { continue };
-            match backlogged.refused.take().filter(|_| !plants::is("refill_skips_what_was_refused")) {
+            match backlogged.refused.take().filter(|_| !planted_bug::is_active("refill_skips_what_was_refused")) {
                 None if seen == i64::MAX => {
                     state.backlogged.remove(&hash);
                 }

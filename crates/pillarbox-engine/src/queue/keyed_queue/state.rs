@@ -7,7 +7,7 @@ use pillarbox_core::handle::DeliveringNode;
 use pillarbox_core::hash::HashMap;
 use pillarbox_core::hash::RandomState;
 use pillarbox_core::ownership::Partitions;
-use pillarbox_core::plants;
+use pillarbox_core::planted_bug;
 use pillarbox_core::row::{Change, Status};
 use pillarbox_core::store::{OrderKey, Row};
 
@@ -420,7 +420,7 @@ impl State {
     pub(super) fn table_answers_for(&mut self, hash: KeyHash) -> bool {
         let blocked = self.keys.get_mut(&hash).and_then(|key| key.blocked.as_mut());
         let Some(blocked) = blocked.filter(|blocked| blocked.unrecorded == 0) else { return false };
-        if plants::is("key_unblocked_during_a_fetch") {
+        if planted_bug::is_active("key_unblocked_during_a_fetch") {
             return self.keys.get_mut(&hash).and_then(|key| key.blocked.take()).is_some();
         }
         blocked.fetch = self.fetch;
@@ -444,7 +444,7 @@ impl State {
         if rows.left == 0 || !partitions.contains(partition) {
             return;
         }
-        item.prior_attempt = rows.judge(item.row.seq, item.prior_attempt);
+        item.prior_attempt = rows.check(item.row.seq, item.prior_attempt);
         if rows.left == 0 {
             self.suspected = Suspected::default();
         }

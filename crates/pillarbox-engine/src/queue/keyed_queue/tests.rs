@@ -208,7 +208,7 @@ fn a_small_memory_is_shared_as_well() {
 }
 
 #[test]
-fn what_a_failure_means_for_the_key_is_a_setting() {
+fn failing_key_setting_decides_whether_the_key_goes_on() {
     let retry = Change::Retry { attempts: 1, delay: Duration::ZERO, error: None };
     let table = [
         (FailingKey::Wait, &retry, false),
@@ -373,7 +373,7 @@ fn nothing_of_a_key_is_taken_above_what_was_refused() {
 }
 
 #[test]
-fn what_was_read_for_an_earlier_share_is_read_again() {
+fn rows_read_for_an_earlier_assignment_are_read_again() {
     let queue = queue(FailingKey::Wait);
     backlog(&queue, &["a"], 16);
     let refill = queue.refill(4, Instant::now()).expect("it needs a refill");
@@ -417,7 +417,7 @@ fn of_too_many_keys_no_more_are_read_until_some_have_caught_up() {
 }
 
 #[test]
-fn what_is_not_ours_any_more_is_dropped_and_not_taken() {
+fn rows_of_lost_partitions_are_dropped_and_not_taken() {
     let queue = running_of(&[(1, "a"), (2, "a")], &[1]);
     let of_a = row(1, "a").partition.expect("stamped");
     let mut rest = Partitions::ALL;
@@ -433,7 +433,7 @@ fn what_is_not_ours_any_more_is_dropped_and_not_taken() {
 }
 
 #[test]
-fn what_is_told_to_stop_is_recorded_if_it_succeeds_and_left_to_the_table_if_not() {
+fn calls_told_to_stop_are_recorded_on_success_and_left_to_the_table_on_failure() {
     let queue = queue(FailingKey::Wait);
     let [of_a, of_b] = ["a", "b"].map(|key| row(1, key).partition.expect("stamped"));
     let surplus: Partitions = [of_a, of_b].into_iter().collect();
@@ -539,7 +539,7 @@ fn a_batch_takes_what_is_wanted_and_leaves_the_rest_in_its_order() {
 }
 
 #[test]
-fn what_is_left_in_the_table_takes_along_what_waits_behind_it() {
+fn rows_left_in_the_table_take_along_those_that_wait_behind_them() {
     let queue = running_of(&[(1, "a"), (2, "a"), (3, "b")], &[1, 3]);
     let under_way = begin(&queue);
     assert_eq!(queue.left(1).dropped, [2]);

@@ -138,7 +138,7 @@ fn three_nodes_share() {
 }
 
 #[test]
-fn whatever_happened_every_partition_is_owned_again() {
+fn partitions_are_all_owned_again_after_any_fault() {
     holds(aftermath());
     holds(aftermath_of_deliveries());
 }
@@ -175,7 +175,7 @@ fn a_late_gift_that_names_no_epoch_makes_two_owners() {
 }
 
 #[test]
-fn what_was_read_under_an_earlier_ownership_is_delivered_twice() {
+fn rows_read_under_an_earlier_ownership_are_delivered_twice() {
     breaks(NOT_TWICE, Protocol { flaw: Some(Flaw::KeepsWhatItHasRead), faults: 0, ..hand_overs() });
 }
 
@@ -195,7 +195,7 @@ fn a_clock_that_is_believed_when_it_jumps_makes_two_owners() {
 }
 
 #[test]
-fn what_a_dead_node_owned_is_nobodys_if_the_clock_was_set_back_and_nobody_watches() {
+fn partitions_of_a_dead_node_stay_unowned_if_the_clock_is_set_back_unwatched() {
     breaks(HEALS, Protocol { flaw: Some(Flaw::WatchesNobody), ..jumps(Jump::Back) });
 }
 

@@ -1,8 +1,8 @@
 //! The safe point: from which `seq` on the owner of a partition reads.
 //!
-//! A database gives out `seq` when a row is inserted, and shows the row when its transaction commits. So a row may appear below
-//! rows that were read long ago, and before one of its key that was written later. The reader therefore reads from a *mark*, and
-//! moves it only to where the table is proven to be complete.
+//! Rows appear out of order, as [`Proof`](pillarbox_core::store::Proof) explains: below rows that were read long ago, and before one of
+//! their key that was written later. The reader therefore reads from a *mark*, and moves it only to where the table is proven to be
+//! complete.
 //!
 //! ```text
 //!   writers                    database                                    one node, in one term
@@ -135,7 +135,7 @@ fn goes_back(how: GoesBack) -> Instance {
 }
 
 #[test]
-fn what_commits_late_is_read_before_what_was_written_after_it() {
+fn events_that_commit_late_are_read_before_those_written_after_them() {
     holds(writers());
     holds(roll_backs());
 }
@@ -146,12 +146,12 @@ fn a_prepared_transaction_is_waited_for() {
 }
 
 #[test]
-fn where_the_database_does_not_tell_every_transaction_has_its_time() {
+fn transactions_that_the_database_does_not_tell_have_their_time() {
     holds(untold());
 }
 
 #[test]
-fn what_waits_behind_a_failed_event_is_found_below_the_mark() {
+fn events_behind_a_failed_one_are_found_below_the_mark() {
     holds(failures());
     holds(operators());
 }
@@ -211,7 +211,7 @@ fn a_row_that_was_put_back_below_the_mark_is_forgotten() {
 }
 
 #[test]
-fn what_waits_in_memory_overtakes_an_event_that_fails() {
+fn events_in_memory_overtake_one_that_fails() {
     breaks(IN_ORDER, Instance { flaw: Some(Flaw::GoesOnBehindAFailure), ..failures() });
 }
 
@@ -231,7 +231,7 @@ fn a_fetch_from_before_a_verdict_brings_the_event_again() {
 }
 
 #[test]
-fn what_operators_free_below_the_mark_is_forgotten() {
+fn events_that_operators_free_below_the_mark_are_forgotten() {
     breaks(FOUND, Instance { flaw: Some(Flaw::IgnoresOperators), ..operators() });
 }
 
@@ -259,7 +259,7 @@ fn a_mark_that_outlives_a_crash_of_the_database_passes_what_was_lost() {
 
 /// Limits that the documentation names, to see that the model would tell.
 #[test]
-fn what_the_protocol_does_not_promise() {
+fn limits_of_the_protocol_show_in_the_model() {
     // A transaction that is open for longer than a minute, where nobody tells.
     breaks(BELOW_THE_OPEN, Instance { long: true, ..untold() });
     // A backup that is younger than the last renewal: what is written then waits for the next look from the bottom.

@@ -9,7 +9,7 @@ use pillarbox_core::error::BoxError;
 use pillarbox_core::event::partition_of;
 use pillarbox_core::handle::Delivery;
 use pillarbox_core::ownership::{NodeId, Partitions};
-use pillarbox_core::store::Upkeep as _;
+use pillarbox_core::store::Admin as _;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::handle::{Delivery, Outcome as Decision};
-use pillarbox_core::store::{Purge, Purgeable, Upkeep as _};
+use pillarbox_core::store::{Admin as _, Purge, Purgeable};
 use pillarbox_engine::run::FailingKey;
 use tokio::sync::Semaphore;
 
@@ -85,7 +85,7 @@ pub(in crate::scenarios) async fn a_discarded_head_lets_its_key_go_on<H: Harness
 
 /// An event that is written right after its key was allowed to go on comes after those that had been waiting, although all of
 /// them stand below what has been read. That is so however often it is done, whichever way, with other keys being busy.
-pub(in crate::scenarios) async fn what_operators_let_go_on_is_not_overtaken<H: Harness>(db: &Db<H>) -> Outcome {
+pub(in crate::scenarios) async fn keys_that_operators_let_go_on_are_not_overtaken<H: Harness>(db: &Db<H>) -> Outcome {
     let (recorder, fixed) = failing_until();
     let store = db.store();
     let outbox = eager(db.store(), &recorder)?.max_attempts(1).cold_capacity(64).start().await?;
