@@ -24,7 +24,7 @@ pub(crate) struct Status {
     problems: Vec<String>,
     /// The last answer of the database to what fails now.
     last_error: Option<String>,
-    last_look_seconds: Option<f64>,
+    last_poll_seconds: Option<f64>,
     last_renewal_seconds: Option<f64>,
     busy_workers: usize,
     oldest_call_seconds: Option<f64>,
@@ -94,7 +94,7 @@ impl Status {
             ready: health.is_ready(),
             problems: problems(&health),
             last_error: health.last_error.clone(),
-            last_look_seconds: seconds(health.last_look),
+            last_poll_seconds: seconds(health.last_poll),
             last_renewal_seconds: seconds(health.last_renewal),
             busy_workers: health.busy_workers,
             oldest_call_seconds: seconds(health.oldest_call),

@@ -5,18 +5,18 @@
 //!
 //! | Module | |
 //! |---|---|
-//! | [`context`] | what the writer had around it, in headers |
-//! | [`handle`] | the user's code: what it is given, what it may answer |
-//! | [`inbox`] | which messages a consumer has received, in the user's transaction |
-//! | [`write`](mod@write) | events become rows, on the user's transaction |
-//! | [`retry`] | when to try again |
+//! | [`context`] | trace and request context, carried in headers |
+//! | [`handle`] | the user's handlers: their input and their outcomes |
+//! | [`inbox`] | a consumer's record of received messages, in the user's transaction |
+//! | [`write`](mod@write) | inserting events as rows, on the user's transaction |
+//! | [`retry`] | the rules and the delays of further attempts |
 //! | [`publisher`] | the port to a broker |
 //! | [`store`] | the port to a database |
 //! | [`row`] | rows, their states, and the verdicts that change them |
-//! | [`ownership`] | nodes, modes, partitions, and what a node's right to a row rests on |
-//! | [`event`] | what a service writes |
-//! | [`examine`] | what a doctor looks for, and what it finds |
-//! | [`clock`], [`error`], `hash`, `lock`, `planted_bug`, `simulated`, `throttle` | ground that any module may import: time and randomness, what can go wrong, the hooks of the simulation |
+//! | [`ownership`] | nodes, modes, partitions, and the fences of a node's right to a row |
+//! | [`event`] | the event model |
+//! | [`examine`] | the checks and findings of a doctor |
+//! | [`clock`], [`error`], `hash`, `lock`, `planted_bug`, `simulated`, `throttle` | ground that any module may import: time and randomness, errors, the hooks of the simulation |
 
 pub mod clock;
 pub mod context;

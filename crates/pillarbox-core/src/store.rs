@@ -70,7 +70,7 @@ use auto_impl::auto_impl;
 
 use crate::clock::Timestamp;
 use crate::error::StoreError;
-use crate::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
+use crate::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Rebalanced, Reclaimed, Renewal};
 use crate::row::{Expected, NewRow, Verdict};
 
 /// A database that holds an outbox table, as the engine uses it. The calls of operators are in [`Admin`].
@@ -159,7 +159,7 @@ pub trait Store: Admin + fmt::Debug + Send + Sync + 'static {
     /// - `check_names_the_missing_schema`
     async fn check(&self) -> Result<(), StoreError>;
 
-    /// Registers a node with a lease that ends `lease` from now. First clears away the nodes whose mode cannot run
+    /// Registers a node with a lease that ends `lease` from now. First evicts the nodes whose mode cannot run
     /// beside it and whose lease has ended.
     ///
     /// # Behavior
@@ -167,7 +167,7 @@ pub trait Store: Admin + fmt::Debug + Send + Sync + 'static {
     /// - `join_ignores_expired_nodes_of_another_mode`
     async fn join(&self, node: &NodeId, mode: NodeMode, lease: Duration) -> Result<(), StoreError>;
 
-    /// Tries to become the one owner of all partitions. First clears away every node whose lease has ended, which frees
+    /// Tries to become the one owner of all partitions. First evicts every node whose lease has ended, which frees
     /// what it owned, in one transaction. Here and in the other methods a [`LeaseClock`] of the store's judges which leases have ended.
     ///
     /// # Behavior
@@ -175,31 +175,31 @@ pub trait Store: Admin + fmt::Debug + Send + Sync + 'static {
     /// - `acquire_by_a_second_node_is_standby_and_names_the_owner`
     /// - `acquire_again_by_the_owner_is_owner`
     /// - `acquire_takes_over_from_an_expired_node`
-    /// - `acquire_by_a_node_that_was_cleared_is_lost`
+    /// - `acquire_by_a_node_that_was_evicted_is_lost`
     /// - `acquire_concurrently_makes_exactly_one_owner`
     /// - `acquire_says_whether_the_owner_before_had_left`
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError>;
 
-    /// Shares the partitions out among the nodes, in one transaction in which no node can join, leave or share.
+    /// Rebalances the partitions among the nodes, in one transaction in which no node can join, leave or rebalance.
     ///
-    /// First it clears away every node whose lease has ended, which frees what it owned. Of the partitions that `node` owns,
+    /// First it evicts every node whose lease has ended, which frees what it owned. Of the partitions that `node` owns,
     /// those in `give` become free, if `node` still owns them under the epoch that `give` names. Then `node` takes those that
     /// are free of its
     /// [target](crate::ownership::spread::target), which follows from the living nodes of its table in the order in which
-    /// they joined. If nothing is to be given, taken or cleared away, it only reads.
+    /// they joined. If nothing is to be given, taken or evicted, it only reads.
     ///
     /// # Behavior
-    /// - `share_spreads_the_partitions_evenly`
-    /// - `share_takes_what_is_free_and_leaves_the_rest`
-    /// - `share_gives_only_what_the_node_owns`
-    /// - `share_gives_nothing_under_an_old_epoch`
-    /// - `share_concurrently_gives_each_partition_one_owner`
-    /// - `share_tells_of_an_owner_that_died`
-    /// - `share_by_a_node_that_was_cleared_is_lost`
-    async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError>;
+    /// - `rebalance_spreads_the_partitions_evenly`
+    /// - `rebalance_takes_what_is_free_and_leaves_the_rest`
+    /// - `rebalance_gives_only_what_the_node_owns`
+    /// - `rebalance_gives_nothing_under_an_old_epoch`
+    /// - `rebalance_concurrently_gives_each_partition_one_owner`
+    /// - `rebalance_tells_of_an_owner_that_died`
+    /// - `rebalance_by_a_node_that_was_evicted_is_lost`
+    async fn rebalance(&self, node: &NodeId, give: &Epochs) -> Result<Rebalanced, StoreError>;
 
     /// Moves the end of a node's lease to `lease` from now, as long as the node is registered: a lease that has ended goes on if nobody
-    /// has cleared its node away. `last` is the mark that the last confirmed renewal
+    /// has evicted its node. `last` is the mark that the last confirmed renewal
     /// left in the node's row, if there was one: an older state is refused, since the database has gone back then.
     ///
     /// `figures` are written into the node's row with the same statement; `None` leaves those that are there.
@@ -209,8 +209,8 @@ pub trait Store: Admin + fmt::Debug + Send + Sync + 'static {
     /// # Behavior
     /// - `renew_extends_a_living_lease`
     /// - `renew_waits_for_no_other_call`
-    /// - `renew_revives_a_node_that_nobody_cleared_away`
-    /// - `renew_refuses_a_cleared_node`
+    /// - `renew_revives_a_node_that_nobody_evicted`
+    /// - `renew_refuses_an_evicted_node`
     /// - `renew_tells_of_a_database_that_went_back`
     /// - `renew_writes_the_figures_of_the_node`
     async fn renew(
@@ -235,12 +235,12 @@ pub trait Store: Admin + fmt::Debug + Send + Sync + 'static {
     /// - `leave_twice_is_fine`
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError>;
 
-    /// Clears away a node whose lease was not renewed since it was `seen`, in one transaction in which no node can join, leave or
-    /// share; whether the lease has ended by the database's clock does not matter. Its partitions become free, as those of a node that
-    /// died. True if it was cleared away.
+    /// Evicts a node whose lease was not renewed since it was `seen`, in one transaction in which no node can join, leave or
+    /// rebalance; whether the lease has ended by the database's clock does not matter. Its partitions become free, as those of a node that
+    /// died. True if it was evicted.
     ///
     /// # Behavior
-    /// - `evict_clears_away_a_node_that_did_not_renew`
+    /// - `evict_removes_a_node_that_did_not_renew`
     /// - `evict_spares_a_node_that_renewed`
     async fn evict(&self, seen: &NodeStatus) -> Result<bool, StoreError>;
 
@@ -314,12 +314,12 @@ pub trait Store: Admin + fmt::Debug + Send + Sync + 'static {
     /// - `release_leaves_another_event_with_the_same_seq_alone`
     async fn release(&self, node: &NodeId, rows: &[RowId]) -> Result<(), StoreError>;
 
-    /// Clears away the nodes whose lease has ended, and frees what rows say they are held by a node that is not
+    /// Evicts the nodes whose lease has ended, and frees what rows say they are held by a node that is not
     /// registered, all in one transaction in which no node can join. A freed row says `?` in `locked_by`, or `!` if an
     /// attempt had begun; see [`PriorAttempt`](crate::ownership::PriorAttempt).
     ///
     /// Looking at rows costs as much as there are pending ones without a due time, so unless `thorough` it is done only
-    /// if a node was cleared away.
+    /// if a node was evicted.
     ///
     /// # Behavior
     /// - `reclaim_frees_the_rows_of_a_dead_node_at_once`
@@ -421,7 +421,7 @@ pub trait Store: Admin + fmt::Debug + Send + Sync + 'static {
     /// terminal, is of another event or handler, has other attempts or replays than expected, or is not `node`'s as `fence` sees it; a
     /// node that is not registered owns nothing, whatever rows say. The answer is in no order.
     ///
-    /// A row whose verdict is recorded is held by nobody any more, except after [`Change::Hold`](crate::row::Change).
+    /// A row whose verdict is recorded is held by nobody any more, except after [`Change::RetryInPlace`](crate::row::Change).
     ///
     /// With a failure, the row keeps it as a [`FailedAttempt`]: with each verdict that has an error and counts an attempt, gives the event
     /// up or says that a fallback rescued it.
@@ -431,7 +431,7 @@ pub trait Store: Admin + fmt::Debug + Send + Sync + 'static {
     /// - `settle_retry_sets_attempts_error_and_due_time`
     /// - `settle_dead_keeps_the_error_and_the_attempts`
     /// - `settle_rescued_is_done_and_keeps_the_error`
-    /// - `settle_hold_leaves_the_row_where_it_is`
+    /// - `settle_retry_in_place_leaves_the_row_where_it_is`
     /// - `settle_refuses_a_node_that_is_not_the_owner`
     /// - `settle_refuses_a_row_that_another_node_holds`
     /// - `settle_refuses_a_row_of_a_partition_that_is_not_owned`

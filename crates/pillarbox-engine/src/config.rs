@@ -131,7 +131,7 @@ pub struct RetryConfig {
     pub failing_key: FailingKey,
 }
 
-/// In mode `partitioned`, what becomes of the later events of a key when one of them fails.
+/// The treatment of a key's later events after a failure, in mode `partitioned`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailingKey {
@@ -149,7 +149,7 @@ impl FailingKey {
     pub(crate) fn blocks(self, change: &Change) -> bool {
         match change {
             Change::Done | Change::DeliveredAs(_) | Change::Rescued { .. } | Change::Remove => false,
-            Change::Retry { .. } | Change::Hold { .. } => self != Self::Continue,
+            Change::Retry { .. } | Change::RetryInPlace { .. } => self != Self::Continue,
             Change::Dead { .. } => self == Self::Wait,
         }
     }
@@ -164,7 +164,7 @@ impl FailingKey {
     }
 }
 
-/// In mode `ordered`, what becomes of the events behind one that fails.
+/// The treatment of the events behind a failing one, in mode `ordered`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailingHead {
@@ -269,7 +269,7 @@ pub struct PurgeConfig {
     /// deletes nothing.
     #[serde(with = "or_never")]
     pub all_after: Option<Duration>,
-    /// The interval between looks for events to delete, one second to one day. Default one hour.
+    /// The interval between searches for events to delete, one second to one day. Default one hour.
     #[serde(with = "span")]
     pub interval: Duration,
     /// Rows deleted in one transaction at most, 1 to 10,000. Default 2,000.
@@ -295,12 +295,12 @@ impl Default for PurgeConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct WakeUpConfig {
     /// True if processes on the same table wake each other, so that events committed by another one are delivered within
-    /// milliseconds and not at the next look. Off by default. PostgreSQL only (`NOTIFY`, outside of the writers' transactions);
+    /// milliseconds and not at the next poll. Off by default. PostgreSQL only (`NOTIFY`, outside of the writers' transactions);
     /// every process that writes or delivers has to turn it on.
     pub enabled: bool,
 }
 
-/// Being watched. What is measured is listed in `docs/metrics.md`.
+/// Being watched. `docs/metrics.md` lists the metrics.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MetricsConfig {

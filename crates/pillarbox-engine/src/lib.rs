@@ -5,17 +5,17 @@
 //! | Module | |
 //! |---|---|
 //! | [`run`] | settings, start, stop: the only place that starts tasks |
-//! | [`maintain`] | looking after the table: DEAD events, purging, gauges |
-//! | [`follow`] | waiting for the end of events, wherever they are delivered |
-//! | `ownership` | the lease of a node, and what becomes of the rows of dead ones |
+//! | [`maintain`] | maintenance of the table: DEAD events, purging, gauges |
+//! | [`follow`] | waiting for the end of events, on whichever node they are delivered |
+//! | `ownership` | the lease of a node, and the rows of dead nodes |
 //! | `dispatch` | workers: from the queue to a handler, and its verdict onwards |
 //! | `settle` | recording verdicts in batches |
-//! | `claim` | from the table to the queue: where to begin, how much to take |
-//! | `tenure` | the right by which a node delivers, and whether its database is still the same |
-//! | `queue` | what is in memory, and the register that lets each row in once |
-//! | [`handlers`] | registering handlers, and finding that of an event |
+//! | `claim` | from the table to the queue: the start and the size of each read |
+//! | `tenure` | a node's right to deliver during one term, and the check that its database is still the same |
+//! | `queue` | the events in memory, and the register that lets each row in once |
+//! | [`handlers`] | registering handlers, and finding the handler of an event |
 //! | [`observe`] | counters, metrics, health, and a log that does not grow with the events |
-//! | `poll_schedule`, `type_pause`, `operator_pauses`, `backoff`, `standing_clock` | when to poll the table, what to leave in it, how long to wait after a failure, which time to believe |
+//! | `poll_schedule`, `type_pause`, `operator_pauses`, `backoff`, `trusted_clock` | the schedule of polls, the rows to leave in the table, the wait after a failure, a clock that is trusted |
 //! | `config` | settings |
 
 use pillarbox_core::planted_bug;
@@ -34,6 +34,6 @@ mod poll_schedule;
 mod queue;
 pub mod run;
 mod settle;
-mod standing_clock;
 mod tenure;
+mod trusted_clock;
 mod type_pause;

@@ -1,6 +1,8 @@
 use std::collections::{BTreeSet, HashSet};
+use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
+use pillarbox_core::hash::HashMap;
 use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::{Pause, PauseKind, Row};
 use tokio::sync::watch;
@@ -8,8 +10,8 @@ use tokio::sync::watch;
 /// The event types and handlers that operators have paused, as this node last knew them. Those that a route pauses by itself are in
 /// [`TypePause`](crate::type_pause::TypePause).
 ///
-/// Whoever [changes](Self::set) them has memory begin anew afterwards: until then it may hold rows that are paused, and each reader of the
-/// table has to find by the [version](LeftOut::version) that its fetch is of before.
+/// A task that [changes](Self::set) them invalidates memory afterwards: until then memory may hold rows that are paused, and each reader of
+/// the table has to notice by the [version](LeftOut::version) that its fetch is older.
 #[derive(Debug)]
 pub(crate) struct OperatorPauses {
     known: Mutex<Known>,
@@ -117,7 +119,7 @@ impl OperatorPauses {
         self.is_stale.load(SeqCst)
     }
 
-    /// Says whether the database has to be asked before a call begins.
+    /// Sets whether the database has to be asked before a call begins.
     pub(crate) fn set_stale(&self, is_stale: bool) {
         self.is_stale.store(is_stale, SeqCst);
     }
@@ -126,6 +128,42 @@ impl OperatorPauses {
 impl Known {
     fn is_paused(&self, event_type: &str, handler: Option<&str>) -> bool {
         self.types.contains(event_type) || handler.is_some_and(|handler| self.handlers.contains(handler))
+    }
+}
+
+/// The keys that have a paused event, each with the `seq` of the lowest one. That event and the later ones of its key stay in the table.
+#[derive(Debug)]
+pub(crate) struct PausedKeys<K> {
+    lowest: HashMap<K, i64>,
+}
+
+impl<K> Default for PausedKeys<K> {
+    fn default() -> Self {
+        Self { lowest: HashMap::default() }
+    }
+}
+
+impl<K: Eq + Hash> PausedKeys<K> {
+    /// Keeps a row in the table that `is_paused`, or that stands behind a paused one of its key. True if the row is kept.
+    pub(crate) fn keep(&mut self, key: K, seq: i64, is_paused: bool) -> bool {
+        if is_paused {
+            let lowest = self.lowest.entry(key).or_insert(seq);
+            *lowest = seq.min(*lowest);
+            return true;
+        }
+        self.lowest.get(&key).is_some_and(|lowest| seq >= *lowest)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lowest.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lowest.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.lowest.clear();
     }
 }
 
@@ -177,6 +215,20 @@ mod tests {
         {
             assert_eq!(pauses.is_paused(event_type, handler), is_paused, "{event_type} for {handler:?}");
         }
+    }
+
+    #[test]
+    fn a_paused_row_keeps_the_later_rows_of_its_key() {
+        let mut paused = PausedKeys::default();
+        assert!(!paused.keep("a", 1, false) && paused.is_empty());
+        assert!(paused.keep("a", 5, true));
+        for (key, seq, is_kept) in [("a", 4, false), ("a", 5, true), ("a", 6, true), ("b", 6, false)] {
+            assert_eq!(paused.keep(key, seq, false), is_kept, "{key} {seq}");
+        }
+        assert!(paused.keep("a", 3, true) && paused.keep("a", 4, false), "an earlier one is paused as well");
+        assert_eq!(paused.len(), 1);
+        paused.clear();
+        assert!(!paused.keep("a", 6, false));
     }
 
     #[test]

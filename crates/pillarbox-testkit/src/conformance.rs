@@ -36,6 +36,8 @@ mod migrate;
 mod order;
 mod positions;
 mod read_point;
+mod rebalance;
+mod rebalance_together;
 mod receive;
 mod reclaim;
 mod release;
@@ -43,8 +45,6 @@ mod renew;
 mod settle;
 mod settle_refuses;
 mod settle_shared;
-mod share;
-mod share_together;
 mod wake_ups;
 mod writers;
 
@@ -136,31 +136,31 @@ behaviors! {
         acquire_by_a_second_node_is_standby_and_names_the_owner,
         acquire_again_by_the_owner_is_owner,
         acquire_takes_over_from_an_expired_node,
-        acquire_by_a_node_that_was_cleared_is_lost,
+        acquire_by_a_node_that_was_evicted_is_lost,
         acquire_concurrently_makes_exactly_one_owner,
         acquire_says_whether_the_owner_before_had_left,
     }
-    share on migrated tables {
-        share_spreads_the_partitions_evenly,
-        share_takes_what_is_free_and_leaves_the_rest,
-        share_gives_only_what_the_node_owns,
-        share_gives_nothing_under_an_old_epoch,
-        share_tells_of_an_owner_that_died,
-        share_by_a_node_that_was_cleared_is_lost,
+    rebalance on migrated tables {
+        rebalance_spreads_the_partitions_evenly,
+        rebalance_takes_what_is_free_and_leaves_the_rest,
+        rebalance_gives_only_what_the_node_owns,
+        rebalance_gives_nothing_under_an_old_epoch,
+        rebalance_tells_of_an_owner_that_died,
+        rebalance_by_a_node_that_was_evicted_is_lost,
     }
-    share_together on migrated tables {
-        share_concurrently_gives_each_partition_one_owner,
+    rebalance_together on migrated tables {
+        rebalance_concurrently_gives_each_partition_one_owner,
     }
     renew on migrated tables {
         renew_extends_a_living_lease,
         renew_waits_for_no_other_call needs row_locks,
-        renew_revives_a_node_that_nobody_cleared_away,
-        renew_refuses_a_cleared_node,
+        renew_revives_a_node_that_nobody_evicted,
+        renew_refuses_an_evicted_node,
         renew_tells_of_a_database_that_went_back,
         renew_writes_the_figures_of_the_node,
     }
     evict on migrated tables {
-        evict_clears_away_a_node_that_did_not_renew,
+        evict_removes_a_node_that_did_not_renew,
         evict_spares_a_node_that_renewed,
     }
     leave on migrated tables {
@@ -264,7 +264,7 @@ behaviors! {
         settle_retry_sets_attempts_error_and_due_time,
         settle_dead_keeps_the_error_and_the_attempts,
         settle_rescued_is_done_and_keeps_the_error,
-        settle_hold_leaves_the_row_where_it_is,
+        settle_retry_in_place_leaves_the_row_where_it_is,
         settle_stores_any_error_text,
         settle_keeps_payload_bytes,
         settle_remove_deletes_the_row,

@@ -93,7 +93,7 @@ pub(crate) fn each_kind() -> [Change; 6] {
         Change::Done,
         Change::Remove,
         Change::Retry { attempts: 1, delay: HOUR, error: Some("later".to_owned()) },
-        Change::Hold { attempts: 1, error: "late".to_owned() },
+        Change::RetryInPlace { attempts: 1, error: "late".to_owned() },
         Change::Dead { attempts: 1, error: "never".to_owned() },
         Change::Rescued { attempts: 1, error: "another way".to_owned() },
     ]
@@ -228,8 +228,8 @@ pub(crate) async fn entitled(store: &dyn Store, fence: Fence) -> Result<NodeId, 
     match fence {
         Fence::Table => nodes::owner(store).await,
         Fence::Partition => {
-            let node = nodes::sharer(store).await?;
-            nodes::share(store, &node, Partitions::NONE).await?;
+            let node = nodes::rebalancer(store).await?;
+            nodes::rebalance(store, &node, Partitions::NONE).await?;
             Ok(node)
         }
         Fence::Row => {

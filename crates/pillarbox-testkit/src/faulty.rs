@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::event::EventId;
-use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Rebalanced, Reclaimed, Renewal};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     Admin, AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, Division,
@@ -247,8 +247,8 @@ impl<S: Store> Store for FaultyStore<S> {
     async fn acquire(&self, node: &NodeId) -> Result<Acquired, StoreError> {
         self.call(Operation::Acquire, operation::ACQUIRE, self.inner.acquire(node)).await
     }
-    async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError> {
-        self.call(Operation::Acquire, operation::SHARE, self.inner.share(node, give)).await
+    async fn rebalance(&self, node: &NodeId, give: &Epochs) -> Result<Rebalanced, StoreError> {
+        self.call(Operation::Acquire, operation::REBALANCE, self.inner.rebalance(node, give)).await
     }
     async fn renew(
         &self,

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use pillarbox_core::error::BoxError;
 use pillarbox_core::event::Stamp;
-use pillarbox_core::ownership::{Acquired, Epochs, Holding, NodeId, NodeMode, NodeName, Partitions, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Holding, NodeId, NodeMode, NodeName, Partitions, Rebalanced};
 use pillarbox_core::store::Store;
 
 use crate::events::HOUR;
@@ -33,27 +33,27 @@ pub(crate) async fn peer(store: &dyn Store) -> Result<NodeId, BoxError> {
 }
 
 /// One of several nodes that share the partitions.
-pub(crate) async fn sharer(store: &dyn Store) -> Result<NodeId, BoxError> {
+pub(crate) async fn rebalancer(store: &dyn Store) -> Result<NodeId, BoxError> {
     joined(store, NodeMode::Partitioned).await
 }
 
 /// Lets a registered node give `give` and take the partitions that are free for it, and returns those that it owns and should
 /// own. It asks for the epochs of the given partitions before, and may take some by that already.
-pub(crate) async fn share(store: &dyn Store, node: &NodeId, give: Partitions) -> Result<Holding, BoxError> {
-    let before = share_by_epoch(store, node, &Epochs::none()).await?;
+pub(crate) async fn rebalance(store: &dyn Store, node: &NodeId, give: Partitions) -> Result<Holding, BoxError> {
+    let before = rebalance_by_epoch(store, node, &Epochs::none()).await?;
     if give.is_empty() {
         return Ok(before);
     }
-    let after = share_by_epoch(store, node, &before.epochs.of(give)).await?;
+    let after = rebalance_by_epoch(store, node, &before.epochs.of(give)).await?;
     let (gained, unclean) = (before.gained.union(after.gained), before.unclean.union(after.unclean));
     Ok(Holding { gained, unclean, ..after })
 }
 
 /// The same in one call, by a node that knows the epochs of what it gives.
-pub(crate) async fn share_by_epoch(store: &dyn Store, node: &NodeId, give: &Epochs) -> Result<Holding, BoxError> {
-    match store.share(node, give).await? {
-        Share::Member(holding) => Ok(holding),
-        Share::Lost => Err(format!("node {node} should be registered").into()),
+pub(crate) async fn rebalance_by_epoch(store: &dyn Store, node: &NodeId, give: &Epochs) -> Result<Holding, BoxError> {
+    match store.rebalance(node, give).await? {
+        Rebalanced::Member(holding) => Ok(holding),
+        Rebalanced::Lost => Err(format!("node {node} should be registered").into()),
     }
 }
 

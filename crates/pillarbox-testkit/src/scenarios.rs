@@ -233,14 +233,14 @@ scenarios! {
         rows_lost_and_numbered_again_are_delivered_in_order = going_back(Ordered),
     }
     clocks {
-        a_dead_owner_is_cleared_away_though_the_clock_was_set_back = is_taken_over(SingleNode),
+        a_dead_owner_is_evicted_though_the_clock_was_set_back = is_taken_over(SingleNode),
         a_dead_nodes_rows_are_freed_though_the_clock_was_set_back = is_taken_over(MultiNode),
         a_dead_nodes_partitions_are_taken_though_the_clock_was_set_back = is_taken_over(Partitioned),
-        a_living_owner_is_not_cleared_away_when_the_clock_is_set_back,
+        a_living_owner_is_not_evicted_when_the_clock_is_set_back,
         a_living_owner_keeps_the_table_when_the_clock_is_set_forward = nobody_takes_over(SingleNode) on one thread,
         living_nodes_keep_their_rows_when_the_clock_is_set_forward = nobody_takes_over(MultiNode) on one thread,
         living_nodes_keep_their_partitions_when_the_clock_is_set_forward = nobody_takes_over(Partitioned) on one thread,
-        a_dead_owner_is_cleared_away_when_its_lease_ends_though_the_clock_was_set_forward =
+        a_dead_owner_is_evicted_when_its_lease_ends_though_the_clock_was_set_forward =
             is_taken_over_in_time(SingleNode) on one thread,
         a_dead_nodes_rows_are_freed_when_its_lease_ends_though_the_clock_was_set_forward =
             is_taken_over_in_time(MultiNode) on one thread,
@@ -362,6 +362,6 @@ scenarios! {
         a_store_call_dropped_at_any_await_leaves_no_lock,
         a_claim_dropped_at_any_await_leaves_no_lock,
         an_operators_call_dropped_at_any_await_leaves_no_lock,
-        a_share_dropped_at_any_await_leaves_no_lock,
+        a_rebalance_dropped_at_any_await_leaves_no_lock,
     }
 }

@@ -318,7 +318,7 @@ pub mod backend {
         pub use crate::run::{NodeId, NodeName};
         pub use pillarbox_core::ownership::{
             Acquired, CRASHED, DIED, Epochs, Fence, Holding, LeaseMark, NodeMode, Owner, Partitions, PriorAttempt,
-            Reclaimed, Renewal, Share, Sharing, Takeover, begun_by, spread,
+            RebalanceView, Rebalanced, Reclaimed, Renewal, Takeover, begun_by, spread,
         };
     }
 

@@ -167,7 +167,7 @@ impl<'a> Inspector<'a> {
         }
     }
 
-    /// All registered nodes, expired ones included until they are cleared away.
+    /// All registered nodes, expired ones included until they are evicted.
     #[must_use]
     pub fn nodes(&self) -> Vec<MemoryNode> {
         let state = self.tables.lock();

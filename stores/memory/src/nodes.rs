@@ -5,7 +5,7 @@ use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
 use pillarbox_core::event::PARTITIONS;
 use pillarbox_core::ownership::{
-    Acquired, Epochs, Holding, LeaseMark, NodeId, NodeMode, Partitions, Renewal, Share, spread,
+    Acquired, Epochs, Holding, LeaseMark, NodeId, NodeMode, Partitions, Rebalanced, Renewal, spread,
 };
 use pillarbox_core::planted_bug;
 use pillarbox_core::store::{LeaseClock, NodeFigures, NodeStatus, NodesByLease, operation};
@@ -15,7 +15,7 @@ use super::owners::Owners;
 
 /// The node table, and the partitions that each node owns.
 ///
-/// An expired node keeps its partitions until another call clears it away. Until then no other node can have delivered
+/// An expired node keeps its partitions until another call evicts it. Until then no other node can have delivered
 /// a row of them, so its verdicts still stand, and it may renew.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Nodes {
@@ -77,8 +77,8 @@ impl Nodes {
         nodes
     }
 
-    /// Clears away every node whose lease has ended, which frees its partitions.
-    pub(super) fn clear_ended(&mut self, now: Timestamp, clock: &LeaseClock) -> NodesByLease {
+    /// Evicts every node whose lease has ended, which frees its partitions.
+    pub(super) fn evict_expired(&mut self, now: Timestamp, clock: &LeaseClock) -> NodesByLease {
         let judged = clock.judge(self.statuses(now), now, Instant::now());
         if planted_bug::is_active("clear_away_before_the_lease_ends") {
             self.members.retain(|_, member| member.expires_at > now.plus(Duration::from_millis(200)));
@@ -94,7 +94,7 @@ impl Nodes {
         self.owners.clear(|owner| self.members.contains_key(owner));
     }
 
-    /// Clears away a node whose lease still ends at `expires_at`, so that it has not renewed; true if it did.
+    /// Evicts a node whose lease still ends at `expires_at`, so that it has not renewed; true if it did.
     pub(super) fn evict(&mut self, node: &NodeId, expires_at: Timestamp) -> bool {
         let before = self.members.len();
         self.members.retain(|id, member| id != node || member.expires_at != expires_at);
@@ -103,7 +103,7 @@ impl Nodes {
     }
 
     pub(super) fn acquire(&mut self, node: &NodeId, now: Timestamp, clock: &LeaseClock) -> Acquired {
-        self.clear_ended(now, clock);
+        self.evict_expired(now, clock);
         if !self.members.contains_key(node) {
             return Acquired::Lost;
         }
@@ -115,16 +115,16 @@ impl Nodes {
         Acquired::Owner { epoch: self.owners.epoch(), unclean }
     }
 
-    pub(super) fn share(&mut self, node: &NodeId, give: &Epochs, now: Timestamp, clock: &LeaseClock) -> Share {
-        let judged = self.clear_ended(now, clock);
+    pub(super) fn rebalance(&mut self, node: &NodeId, give: &Epochs, now: Timestamp, clock: &LeaseClock) -> Rebalanced {
+        let judged = self.evict_expired(now, clock);
         if !self.members.contains_key(node) {
-            return Share::Lost;
+            return Rebalanced::Lost;
         }
         self.owners.give(node, give);
-        let sharing = self.statuses(now).into_iter().filter(|status| status.mode == NodeMode::Partitioned.name());
-        let target = spread::target(&sharing.map(|status| status.node).collect::<Vec<_>>(), node);
+        let members = self.statuses(now).into_iter().filter(|status| status.mode == NodeMode::Partitioned.name());
+        let target = spread::target(&members.map(|status| status.node).collect::<Vec<_>>(), node);
         let taken = self.owners.take(node, target.clone().map_or(Partitions::NONE, Partitions::from));
-        Share::Member(Holding {
+        Rebalanced::Member(Holding {
             owned: self.owners.of(node),
             epochs: self.owners.epochs_of(node),
             gained: taken.gained,

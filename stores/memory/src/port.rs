@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Rebalanced, Reclaimed, Renewal};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::{
@@ -83,8 +83,8 @@ impl Store for MemoryStore {
         Ok(self.open(operation::ACQUIRE)?.nodes.acquire(node, self.tables.now(), &self.lease_clock))
     }
 
-    async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError> {
-        Ok(self.open(operation::SHARE)?.nodes.share(node, give, self.tables.now(), &self.lease_clock))
+    async fn rebalance(&self, node: &NodeId, give: &Epochs) -> Result<Rebalanced, StoreError> {
+        Ok(self.open(operation::REBALANCE)?.nodes.rebalance(node, give, self.tables.now(), &self.lease_clock))
     }
 
     async fn renew(

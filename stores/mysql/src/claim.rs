@@ -38,7 +38,7 @@ pub(crate) async fn claim(store: &Inner, node: &NodeId, fetch: &Fetch) -> Result
             Within::Answers(answers) => break (session, answers),
         }
     };
-    // A node that was cleared away takes nothing; one that is there cannot be cleared away before this has ended.
+    // A node that was evicted takes nothing; one that is there cannot be evicted before this has ended.
     let registered = answers.first(1).is_some();
     let found = found(&answers, 2, wanted.limit).map(|found| truncate(found, wanted.limit < fetch.limit));
     let fetched = if registered { found? } else { Fetched::default() };

@@ -38,12 +38,12 @@ mod order;
 mod ownership;
 #[cfg(test)]
 mod plans;
+mod rebalance;
 mod reclaim;
 mod row;
 mod schema;
 mod session;
 mod settle;
-mod share;
 mod sql;
 mod store;
 mod tls;

@@ -6,23 +6,23 @@
 //!                      │  ▲  acquire: another lives  │ ▲────┘
 //!                      │  └──────────── standby ◀────┘
 //!                      ▼
-//!            leave, or any node's acquire, share or reclaim after the lease ended: the row is deleted
+//!            leave, or any node's acquire, rebalance or reclaim after the lease ended: the row is deleted
 //! ```
 //!
-//! If nodes share the partitions, each is an owner of some, as `share` has it.
+//! If nodes share the partitions, each is an owner of some, as `rebalance` decides.
 //!
 //! The node's row is the lease; partitions and events point to it. A transaction that changes membership or ownership first locks
 //! partition 0, so joins, takeovers and leaves happen one after the other and never wait for each other in a circle. Claims,
 //! settles and renewals do not take that lock; the completion of an event in its handler's transaction shares it (`complete.rs`):
 //!
-//! - A claim or a settle holds the node's entry in the index `pillarbox_fence` while it changes events. A transaction that clears
-//!   the node away deletes that entry too, so it waits for those under way, and later ones find no node: the next owner sees
+//! - A claim or a settle holds the node's entry in the index `pillarbox_fence` while it changes events. A transaction that evicts
+//!   the node deletes that entry too, so it waits for those under way, and later ones find no node: the next owner sees
 //!   everything that was recorded, and nothing comes after.
 //! - A renewal updates the row as long as it is there, which leaves the index alone, so it waits for no claim or settle. If it
 //!   meets a takeover, one of them waits and then finds the row gone, or renewed. A
 //!   [`LeaseClock`](pillarbox_core::store::LeaseClock) judges which leases have ended.
 //!
-//! A partition names its owner. NULL is free, and so is `?`, which marks the partitions of a node that was cleared away: the next
+//! A partition names its owner. NULL is free, and so is `?`, which marks the partitions of a node that was evicted: the next
 //! owner learns by it that the one before did not leave.
 
 use std::time::Duration;
@@ -75,7 +75,7 @@ pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Fa
     }
 
     locked(store, &mut session, &[]).await?;
-    clear_ended(store, &mut session).await?;
+    evict_expired(store, &mut session).await?;
     let found = takeover(session.run(&probe).await?.first(0))?;
     let answer = match found.answer() {
         Some(answer) => {
@@ -129,7 +129,7 @@ pub(crate) async fn leave(store: &Inner, node: &NodeId) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Clears away a node that has not renewed its lease since it was seen.
+/// Evicts a node that has not renewed its lease since it was seen.
 pub(crate) async fn evict(store: &Inner, seen: &NodeStatus) -> Result<bool, Failure> {
     let evict = delete(store, seen);
     let mut session = store.sessions.session().await?;
@@ -138,8 +138,8 @@ pub(crate) async fn evict(store: &Inner, seen: &NodeStatus) -> Result<bool, Fail
     Ok(answers.matched(0) > 0)
 }
 
-/// Clears away the nodes whose lease has ended, in a transaction that is alone in doing so.
-pub(crate) async fn clear_ended(store: &Inner, session: &mut Session) -> Result<NodesByLease, Failure> {
+/// Evicts the nodes whose lease has ended, in a transaction that is alone in doing so.
+pub(crate) async fn evict_expired(store: &Inner, session: &mut Session) -> Result<NodesByLease, Failure> {
     let judged = judge(store, session).await?;
     clear(store, session, &judged.ended).await?;
     Ok(judged)

@@ -258,7 +258,10 @@ fn changes(sql: &Sql, first: i64, count: usize) -> Vec<String> {
             &sql.settle_retry,
             vec![("seq", &one), ("failures", failures), ("delay", &delay), ("attempts", &attempts), ("error", &error)],
         ),
-        (&sql.settle_hold, vec![("seq", &one), ("failures", failures), ("attempts", &attempts), ("error", &error)]),
+        (
+            &sql.settle_retry_in_place,
+            vec![("seq", &one), ("failures", failures), ("attempts", &attempts), ("error", &error)],
+        ),
         (
             &sql.settle_ended,
             vec![

@@ -7,14 +7,14 @@ use crate::answer::{is_true, optional_int, text};
 use crate::error::Failure;
 use crate::fetch::wait;
 use crate::literal::{Literal, fill};
-use crate::ownership::{clear_ended, locked};
+use crate::ownership::{evict_expired, locked};
 use crate::sql::script;
 use crate::store::Inner;
 
 /// The number of rows that one statement frees.
 const STEP: usize = 1000;
 
-/// Clears away nodes whose lease has ended and frees what dead nodes hold, in one transaction in which no node can join.
+/// Evicts nodes whose lease has ended and frees what dead nodes hold, in one transaction in which no node can join.
 ///
 /// On a session for events, since it may have to look at every pending row.
 pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Result<Reclaimed, Failure> {
@@ -29,7 +29,7 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
     }
 
     locked(store, &mut session, &[]).await?;
-    let judged = clear_ended(store, &mut session).await?;
+    let judged = evict_expired(store, &mut session).await?;
     let (found, _) = read(session.run(&membership).await?.first(0))?;
     let mut freed = 0;
     if thorough || !judged.ended.is_empty() {

@@ -102,7 +102,7 @@ async fn settle_at_once(
 /// The attempts of a row that a further verdict of the same batch may still change after this one.
 fn left_open(change: &Change, fence: Fence) -> Option<i64> {
     match change {
-        Change::Hold { attempts, .. } => Some(i64::from(*attempts)),
+        Change::RetryInPlace { attempts, .. } => Some(i64::from(*attempts)),
         // It names no holder any more.
         Change::Retry { attempts, .. } => (fence != Fence::Row).then_some(i64::from(*attempts)),
         Change::Done | Change::DeliveredAs(_) | Change::Rescued { .. } | Change::Remove | Change::Dead { .. } => None,
@@ -252,9 +252,9 @@ fn changes(sql: &Sql, node: &NodeId, verdicts: &[&Verdict]) -> Vec<String> {
                 let values = [("attempts", &count(*attempts)), ("delay", &delay), ("error", &error)];
                 fill(&sql.settle_retry, &[&values[..], &both].concat())
             }
-            Change::Hold { attempts, error } => {
+            Change::RetryInPlace { attempts, error } => {
                 let values = [("attempts", &count(*attempts)), ("error", &Literal::text(error))];
-                fill(&sql.settle_hold, &[&values[..], &both].concat())
+                fill(&sql.settle_retry_in_place, &[&values[..], &both].concat())
             }
             Change::Rescued { attempts, error } | Change::Dead { attempts, error } => {
                 let (status, error) = (Literal::int(verdict.change.status().code()), Literal::text(error));

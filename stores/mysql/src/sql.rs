@@ -61,7 +61,7 @@ statements! {
         insert inserted
         fetch_ready fetch_due fetch_times claim release
         fence settle_lock settle_done_at_once settle_removed_at_once
-        settle_done settle_retry settle_hold settle_ended begin_attempt
+        settle_done settle_retry settle_retry_in_place settle_ended begin_attempt
         assign_partitions promote_due identify highest now
         lock live_nodes join renew lease_end leave evict leave_partitions free_abandoned take_table probe
         members owners give_partitions take_partitions

@@ -1,4 +1,4 @@
--- A lease that has ended goes on as long as nobody has cleared its node away.
+-- A lease that has ended goes on as long as nobody has evicted its node.
 -- $1 node, $2 lease in microseconds, $3 the end of the lease as the last confirmed renewal left it, in microseconds since 2000, $4 the
 -- figures, or NULL for those that are there.
 UPDATE {node} SET "expires_at" = clock_timestamp() + $2::bigint * interval '1 microsecond', "lease" = $2::bigint,

@@ -69,7 +69,7 @@ pub(crate) async fn acquire(store: &Inner, node: &NodeId) -> Result<Acquired, Fa
     }
 
     let transaction = locked(store, &mut session).await?;
-    clear_ended(store, &transaction).await?;
+    evict_expired(store, &transaction).await?;
     let rows = transaction.query_typed(&store.sql.probe, &[(&id, Type::TEXT)]).await?;
     let found = takeover(&rows)?;
     let answer = match found.answer() {
@@ -120,7 +120,7 @@ pub(crate) async fn leave(store: &Inner, node: &NodeId) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Clears away a node that has not renewed its lease since it was seen.
+/// Evicts a node that has not renewed its lease since it was seen.
 pub(crate) async fn evict(store: &Inner, seen: &NodeStatus) -> Result<bool, Failure> {
     let mut session = store.sessions.session().await?;
     let transaction = locked(store, &mut session).await?;
@@ -131,8 +131,8 @@ pub(crate) async fn evict(store: &Inner, seen: &NodeStatus) -> Result<bool, Fail
     Ok(evicted)
 }
 
-/// Clears away the nodes whose lease has ended, in a transaction that is alone in doing so.
-pub(crate) async fn clear_ended(store: &Inner, transaction: &Transaction<'_>) -> Result<NodesByLease, Failure> {
+/// Evicts the nodes whose lease has ended, in a transaction that is alone in doing so.
+pub(crate) async fn evict_expired(store: &Inner, transaction: &Transaction<'_>) -> Result<NodesByLease, Failure> {
     let judged = judge(store, transaction).await?;
     clear(store, transaction, &judged.ended).await?;
     Ok(judged)

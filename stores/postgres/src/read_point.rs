@@ -50,8 +50,9 @@ struct State {
     next: Option<Proof>,
     /// The check of the point that is under way.
     check: Option<Check>,
-    /// Another number for each state, so that a node that has seen an earlier one changes nothing.
-    turn: u64,
+    /// Another number for each state, so that a node that has seen an earlier one changes nothing. Tables have it under its first name.
+    #[serde(rename = "turn")]
+    revision: u64,
     /// The last number that the sequence had given, at the last look by a user that may see it.
     #[serde(default)]
     last: Option<i64>,
@@ -222,7 +223,7 @@ impl ReadPointRow {
         mut state: State,
         checked: bool,
     ) -> Result<bool, Failure> {
-        state.turn += 1;
+        state.revision += 1;
         let after = state.text()?;
         let params = [
             (&point as _, Type::INT8),
@@ -245,7 +246,7 @@ impl State {
 
     /// The state of numbers of which nothing is known.
     fn forgotten(&self) -> Self {
-        Self { turn: self.turn, ..Self::default() }
+        Self { revision: self.revision, ..Self::default() }
     }
 
     /// Takes in a look at the writers and the last number that was given.
@@ -335,6 +336,14 @@ mod tests {
 
     const IMPATIENT: Pace =
         Pace { slice: Duration::ZERO, patience: Duration::ZERO, far: 2 * WINDOW, most: Duration::from_secs(3600) };
+
+    /// Nodes of two releases read each other's state.
+    #[test]
+    fn the_state_in_the_table_keeps_its_keys() {
+        let text = State { check: Some(Check { up_to: 1, interventions: 2 }), ..State::default() }.text();
+        let kept = r#"{"complete":null,"next":null,"check":{"up_to":1,"interventions":2},"turn":0,"last":null,"in_doubt":null}"#;
+        assert_eq!(text.expect("is written"), kept);
+    }
 
     async fn point(store: &Inner) -> Option<i64> {
         let session = store.sessions.session().await.expect("a session");

@@ -9,7 +9,7 @@ use crate::row::Micros;
 use crate::session::BY_INDEX;
 use crate::store::Inner;
 
-/// Clears away nodes whose lease has ended and frees the rows of holders that are not registered.
+/// Evicts nodes whose lease has ended and frees the rows of holders that are not registered.
 ///
 /// It does not use the connection of the lease: looking at a long backlog takes its time, and renewals must not wait.
 pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Result<Reclaimed, Failure> {
@@ -22,7 +22,7 @@ pub(crate) async fn reclaim(store: &Inner, node: &NodeId, thorough: bool) -> Res
     }
 
     let transaction = ownership::locked(store, &mut session).await?;
-    let judged = ownership::clear_ended(store, &transaction).await?;
+    let judged = ownership::evict_expired(store, &transaction).await?;
     let freed: i64 = if thorough || !judged.ended.is_empty() {
         if store.sessions.is_pooled() {
             transaction.batch_execute(BY_INDEX).await?;

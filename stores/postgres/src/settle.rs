@@ -191,7 +191,7 @@ impl<'a> Columns<'a> {
         let (attempts, delay, error) = match &verdict.change {
             Change::Done | Change::DeliveredAs(_) | Change::Remove => (verdict.expected.attempts, None, None),
             Change::Retry { attempts, delay, error } => (*attempts, Some(*delay), error.as_deref()),
-            Change::Hold { attempts, error }
+            Change::RetryInPlace { attempts, error }
             | Change::Rescued { attempts, error }
             | Change::Dead { attempts, error } => (*attempts, None, Some(&**error)),
         };

@@ -240,7 +240,7 @@ macro_rules! statements {
 statements! {
     plain:
         claim release assign_partitions promote_due identify writers now lock live_nodes join renew lease_end leave
-        probe evict free_abandoned share give_partitions leave_partitions take_partitions membership free_orphans counts
+        probe evict free_abandoned rebalance give_partitions leave_partitions take_partitions membership free_orphans counts
         backlog nodes partitions partition_owners blocked head_of read_point read_point_next
         read_point_lowest read_point_set_aside read_point_raise record record_by_seq newest record_json pending count_pending
         dead count_dead replay discard interventions pause resume pauses count_paused purge inbox_consumers inbox_count inbox_purge channel notify states

@@ -4,7 +4,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::StoreError;
-use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Rebalanced, Reclaimed, Renewal};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::operation;
 use pillarbox_core::store::schema::PATIENCE;
@@ -18,7 +18,7 @@ use crate::session::Sessions;
 use crate::sql::Sql;
 use crate::{
     PostgresOptions, admin, claim, clock, complete, fetch, identity, inbox, insert, order, ownership, read_point,
-    reclaim, rows, schema, settle, share,
+    rebalance, reclaim, rows, schema, settle,
 };
 
 /// An outbox in PostgreSQL (12 or later). Cheap to clone; all clones share their connections.
@@ -125,8 +125,8 @@ impl Store for PostgresStore {
         self.inner.sessions.call(operation::ACQUIRE, ownership::acquire(&self.inner, node)).await
     }
 
-    async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError> {
-        self.inner.sessions.call(operation::SHARE, share::share(&self.inner, node, give)).await
+    async fn rebalance(&self, node: &NodeId, give: &Epochs) -> Result<Rebalanced, StoreError> {
+        self.inner.sessions.call(operation::REBALANCE, rebalance::rebalance(&self.inner, node, give)).await
     }
 
     async fn renew(

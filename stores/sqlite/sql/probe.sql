@@ -1,4 +1,4 @@
--- The owner of the partitions, and three flags: an owner of any has died, a node is to be cleared away, this node is
+-- The owner of the partitions, and three flags: an owner of any has died, a node is to be evicted, this node is
 -- registered.
 SELECT nullif({partition}.node_id, '?'), {partition}.epoch, {node}.expires_at - {now},
        EXISTS (SELECT 1 FROM {partition} AS died WHERE died.node_id = '?'),

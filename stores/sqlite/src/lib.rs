@@ -41,10 +41,10 @@ mod order;
 mod ownership;
 #[cfg(test)]
 mod plans;
+mod rebalance;
 mod reclaim;
 mod row;
 mod settle;
-mod share;
 mod sql;
 mod statistics;
 mod store;

@@ -12,7 +12,7 @@ use crate::fetch::micros;
 use crate::statistics;
 use crate::store::Session;
 
-/// Registers a node. Fails if the mode of a living node cannot run beside `mode`, and clears such nodes away whose lease has
+/// Registers a node. Fails if the mode of a living node cannot run beside `mode`, and evicts such nodes whose lease has
 /// ended.
 pub(crate) async fn join(
     session: &mut Session<'_>,
@@ -67,9 +67,9 @@ pub(crate) async fn probe(session: &mut Session<'_>, node: &NodeId) -> sqlx::Res
     Ok(takeover(session, node).await?.settled())
 }
 
-/// Clears away what has expired and takes what is free.
+/// Evicts what has expired and takes what is free.
 pub(crate) async fn acquire(session: &mut Session<'_>, node: &NodeId) -> sqlx::Result<Acquired> {
-    clear_ended(session).await?;
+    evict_expired(session).await?;
     let found = takeover(session, node).await?;
     if let Some(answer) = found.answer() {
         return Ok(answer);
@@ -79,7 +79,7 @@ pub(crate) async fn acquire(session: &mut Session<'_>, node: &NodeId) -> sqlx::R
 }
 
 /// Removes the nodes whose lease has ended, and frees their partitions.
-pub(crate) async fn clear_ended(session: &mut Session<'_>) -> sqlx::Result<NodesByLease> {
+pub(crate) async fn evict_expired(session: &mut Session<'_>) -> sqlx::Result<NodesByLease> {
     let judged = judge(session).await?;
     clear(session, &judged.ended).await?;
     Ok(judged)
@@ -105,14 +105,14 @@ async fn delete(session: &mut Session<'_>, seen: &NodeStatus) -> sqlx::Result<bo
     Ok(delete.bind(seen.expires_at.as_micros()).execute(&mut *session.connection).await?.rows_affected() > 0)
 }
 
-/// Clears away a node that has not renewed its lease since it was seen, and returns whether it did.
+/// Evicts a node that has not renewed its lease since it was seen, and returns whether it did.
 pub(crate) async fn evict(session: &mut Session<'_>, seen: &NodeStatus) -> sqlx::Result<bool> {
     let evicted = delete(session, seen).await?;
     query(session.sql.free_abandoned.clone()).execute(&mut *session.connection).await?;
     Ok(evicted)
 }
 
-/// Returns true if the node is registered: it has not been cleared away, though its lease may have ended.
+/// Returns true if the node is registered: it has not been evicted, though its lease may have ended.
 pub(crate) async fn is_registered(session: &mut Session<'_>, node: &NodeId) -> sqlx::Result<bool> {
     query_scalar(session.sql.node_registered.clone()).bind(node.as_str()).fetch_one(&mut *session.connection).await
 }

@@ -88,7 +88,7 @@ const OF_EVENTS: [(&str, &[&str]); 38] = [
 const OF_OTHERS: &str = "action_end action_record actions actions_purge evict free_abandoned give_partitions \
                          intervene intervened lease_end leave leave_partitions membership migration_compatible \
                          migration_names migration_ours migration_version node_alive node_registered nodes owner_is \
-                         partition_owners pause_ended pause_found pauses probe renew resume share statistics_there \
+                         partition_owners pause_ended pause_found pauses probe rebalance renew resume statistics_there \
                          take_partitions take_table";
 /// Statements without a plan: they insert values, read no table, or are of a table that only `ANALYZE` makes.
 const WITHOUT_A_PLAN: &str = "join now pause statistics_forget statistics_small";
@@ -126,8 +126,10 @@ fn expected() -> Vec<(String, Vec<&'static str>)> {
             plans.push((due.as_str().to_owned(), [vec![DUE], heads.clone()].concat()));
         }
     }
-    for Settle { begin, done, done_as, ended, hold, refused, removed, retry } in [sql.settle, sql.settle_in_partition] {
-        let all = [begin, ended, done, done_as, hold, refused, removed, retry];
+    for Settle { begin, done, done_as, ended, refused, removed, retry, retry_in_place } in
+        [sql.settle, sql.settle_in_partition]
+    {
+        let all = [begin, ended, done, done_as, refused, removed, retry, retry_in_place];
         plans.extend(all.map(|sql| (sql.as_str().to_owned(), vec![KEY])));
     }
     plans

@@ -13,11 +13,11 @@ pub(crate) async fn probe(session: &mut Session<'_>, node: &NodeId, thorough: bo
     Ok((!something).then_some(found))
 }
 
-/// Clears away the nodes that have expired, and frees what nodes hold that are not registered.
+/// Evicts the nodes that have expired, and frees what nodes hold that are not registered.
 ///
 /// The open transaction holds the write lock, so that none can join in between.
 pub(crate) async fn reclaim(session: &mut Session<'_>, node: &NodeId, thorough: bool) -> sqlx::Result<Reclaimed> {
-    let judged = ownership::clear_ended(session).await?;
+    let judged = ownership::evict_expired(session).await?;
     let mut freed = 0;
     if thorough || !judged.ended.is_empty() {
         freed = query(session.sql.free_orphans.clone()).execute(&mut *session.connection).await?.rows_affected();

@@ -71,7 +71,7 @@ pub(crate) async fn settle(
             Change::Retry { attempts, delay, error } => {
                 bound(&sql.retry).bind(*attempts).bind(span(*delay)).bind(error.as_deref())
             }
-            Change::Hold { attempts, error } => bound(&sql.hold).bind(*attempts).bind(error.as_str()),
+            Change::RetryInPlace { attempts, error } => bound(&sql.retry_in_place).bind(*attempts).bind(error.as_str()),
             Change::Rescued { attempts, error } | Change::Dead { attempts, error } => {
                 bound(&sql.ended).bind(*attempts).bind(error.as_str()).bind(verdict.change.status().code())
             }

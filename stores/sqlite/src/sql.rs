@@ -126,7 +126,7 @@ statements! {
     intervened interventions join lease_end leave leave_partitions membership migration_compatible migration_names
     migration_ours migration_version names newest node_alive node_registered nodes now owner_is partition_owners
     partitions pause pause_ended pause_found pauses pending probe promote_due purge purge_window reclaim_orphans
-    record record_by_seq record_json release rename renew replay resume retry_now share states statistics_forget
+    rebalance record record_by_seq record_json release rename renew replay resume retry_now states statistics_forget
     statistics_small statistics_there take_partitions take_table
 }
 
@@ -147,7 +147,7 @@ pub(crate) struct Settle {
     pub(crate) ended: SqlStr,
     pub(crate) done: SqlStr,
     pub(crate) done_as: SqlStr,
-    pub(crate) hold: SqlStr,
+    pub(crate) retry_in_place: SqlStr,
     pub(crate) refused: SqlStr,
     pub(crate) removed: SqlStr,
     pub(crate) retry: SqlStr,
@@ -165,7 +165,7 @@ impl Settle {
             ended: failing(include_str!("../sql/settle_ended.sql"), ["?4", "?10", "?5"]),
             done: file(include_str!("../sql/settle_done.sql")),
             done_as: file(include_str!("../sql/settle_done_as.sql")),
-            hold: failing(include_str!("../sql/settle_hold.sql"), ["?4", "?9", "?5"]),
+            retry_in_place: failing(include_str!("../sql/settle_retry_in_place.sql"), ["?4", "?9", "?5"]),
             refused: file(include_str!("../sql/settle_refused.sql")),
             removed: file(include_str!("../sql/settle_removed.sql")),
             retry: failing(include_str!("../sql/settle_retry.sql"), ["?4", "?10", "?11"]),

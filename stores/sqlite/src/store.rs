@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::future::join;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Rebalanced, Reclaimed, Renewal};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::schema::{LOCK_PAUSE, PATIENCE};
 use pillarbox_core::store::{
@@ -26,7 +26,8 @@ use crate::insert::Inserts;
 use crate::log_files::{Fate, LogFiles};
 use crate::sql::Sql;
 use crate::{
-    SqliteOptions, admin, claim, clock, database, fetch, identity, migrate, order, ownership, reclaim, settle, share,
+    SqliteOptions, admin, claim, clock, database, fetch, identity, migrate, order, ownership, rebalance, reclaim,
+    settle,
 };
 
 /// An outbox table in a SQLite database. Cheap to clone; all clones share the connections.
@@ -381,9 +382,10 @@ impl Store for SqliteStore {
         self.write_unless(operation::ACQUIRE, probe, async |session| ownership::acquire(session, node).await).await
     }
 
-    async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError> {
-        let probe = async |session: &mut Session<'_>| share::probe(session, node, give).await;
-        self.write_unless(operation::SHARE, probe, async |session| share::share(session, node, give).await).await
+    async fn rebalance(&self, node: &NodeId, give: &Epochs) -> Result<Rebalanced, StoreError> {
+        let probe = async |session: &mut Session<'_>| rebalance::probe(session, node, give).await;
+        self.write_unless(operation::REBALANCE, probe, async |session| rebalance::rebalance(session, node, give).await)
+            .await
     }
 
     async fn renew(

@@ -7,7 +7,7 @@ mod mode;
 mod node;
 mod partitions;
 mod prior_attempt;
-mod sharing;
+mod rebalance_view;
 pub mod spread;
 mod takeover;
 
@@ -17,7 +17,7 @@ pub use mode::{NodeMode, UnknownMode};
 pub use node::{NodeId, NodeName};
 pub use partitions::Partitions;
 pub use prior_attempt::{CRASHED, DIED, PriorAttempt, begun_by};
-pub use sharing::Sharing;
+pub use rebalance_view::RebalanceView;
 pub use takeover::{Owner, Takeover};
 
 use std::ops::RangeInclusive;
@@ -30,7 +30,7 @@ pub enum Acquired {
     Owner {
         /// Counts the changes of ownership; greater than that of any owner before.
         epoch: i64,
-        /// True if the owner before was cleared away without having left: an event that it was delivering may have been the
+        /// True if the owner before was evicted without having left: an event that it was delivering may have been the
         /// cause. Known only to the call that took over.
         unclean: bool,
     },
@@ -41,7 +41,7 @@ pub enum Acquired {
         /// The time until its lease ends if it is not renewed.
         expires_in: Duration,
     },
-    /// This node is no longer registered: its lease ended and another node cleared it away.
+    /// This node is no longer registered: its lease ended and another node evicted it.
     Lost,
 }
 
@@ -53,7 +53,7 @@ pub enum Renewal {
         /// The state of the node's row now.
         mark: LeaseMark,
     },
-    /// The node was cleared away, or has left. It cannot come back under this id.
+    /// The node was evicted, or has left. It cannot come back under this id.
     Lost,
     /// The node's row is in an older state than the last confirmed renewal left it in: the database has gone back.
     WentBack,
@@ -86,12 +86,12 @@ pub struct Reclaimed {
     pub next_expiry: Option<Duration>,
 }
 
-/// The answer to [`share`](crate::store::Store::share).
+/// The answer to [`rebalance`](crate::store::Store::rebalance).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Share {
+pub enum Rebalanced {
     /// The node is registered.
     Member(Holding),
-    /// The node is no longer registered: its lease ended and another node cleared it away.
+    /// The node is no longer registered: its lease ended and another node evicted it.
     Lost,
 }
 

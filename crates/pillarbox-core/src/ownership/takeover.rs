@@ -7,7 +7,7 @@ use super::{Acquired, NodeId};
 pub struct Takeover {
     /// True if the node is registered.
     pub registered: bool,
-    /// True if something is to be cleared away: a node whose lease has ended, or the ownership of one that is gone.
+    /// True if there is something to evict: a node whose lease has ended, or the ownership of one that is gone.
     pub stale: bool,
     /// The owner of the partitions.
     pub owner: Owner,

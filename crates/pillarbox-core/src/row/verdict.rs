@@ -103,7 +103,7 @@ impl Verdict {
                 (*attempts > self.expected.attempts).then_some((*attempts, error))
             }
             Change::Rescued { attempts, error }
-            | Change::Hold { attempts, error }
+            | Change::RetryInPlace { attempts, error }
             | Change::Dead { attempts, error } => Some((*attempts, error)),
         }
     }
@@ -135,7 +135,7 @@ pub enum Change {
         error: Option<String>,
     },
     /// RETRY in its place, which is that of its number: it has no due time, its holder stays, the node keeps it in memory and tries again by itself.
-    Hold {
+    RetryInPlace {
         /// Failed handler calls so far, this one included.
         attempts: u32,
         /// The error, cleaned.
@@ -156,7 +156,7 @@ impl Change {
     pub const fn status(&self) -> Status {
         match self {
             Self::Done | Self::DeliveredAs(_) | Self::Rescued { .. } | Self::Remove => Status::Done,
-            Self::Retry { .. } | Self::Hold { .. } => Status::Retry,
+            Self::Retry { .. } | Self::RetryInPlace { .. } => Status::Retry,
             Self::Dead { .. } => Status::Dead,
         }
     }
@@ -185,7 +185,7 @@ mod tests {
             (retry(2, None), None),
             (retry(2, Some("no")), None),
             (retry(3, Some("no")), Some((3, "no"))),
-            (Change::Hold { attempts: 3, error: error.clone() }, Some((3, "no"))),
+            (Change::RetryInPlace { attempts: 3, error: error.clone() }, Some((3, "no"))),
             (Change::Rescued { attempts: 2, error: error.clone() }, Some((2, "no"))),
             (Change::Dead { attempts: 2, error }, Some((2, "no"))),
         ] {

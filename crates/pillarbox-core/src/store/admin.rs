@@ -49,7 +49,7 @@ pub trait Admin: Send + Sync {
     /// - `backlog_knows_the_age_of_the_oldest_due_row`
     async fn backlog(&self) -> Result<Backlog, StoreError>;
 
-    /// The registered nodes, oldest first; those whose lease has ended included until a node clears them away.
+    /// The registered nodes, oldest first; those whose lease has ended included until a node evicts them.
     ///
     /// # Behavior
     /// - `nodes_lists_the_registered_and_says_who_owns_the_table`

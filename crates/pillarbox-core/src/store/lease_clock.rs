@@ -29,7 +29,7 @@ const TOLERANCE: u32 = 20;
 /// the new time, and the leases of those that died before end when they would have ended. After that, the anchor moves to the new
 /// time. An earlier time than expected moves the anchor at once: a lease that lives on for that is [watched] by its renewals.
 ///
-/// A store keeps one for all of its connections, and asks it in the transaction in which it clears nodes away.
+/// A store keeps one for all of its connections, and asks it in the transaction in which it evicts nodes.
 ///
 /// [watched]: super::Store::evict
 #[derive(Debug, Default)]

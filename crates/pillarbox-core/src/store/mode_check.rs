@@ -2,7 +2,7 @@ use super::{NodeStatus, NodesByLease, refusal};
 use crate::ownership::NodeMode;
 
 impl NodesByLease {
-    /// The nodes to clear away before a node of `mode` joins: those beside whose mode it cannot run, and whose lease has ended. The
+    /// The nodes to evict before a node of `mode` joins: those beside whose mode it cannot run, and whose lease has ended. The
     /// others stay, since a node may renew as long as its row is there.
     ///
     /// # Errors

@@ -16,14 +16,14 @@ pub const CHECK: &str = "check the tables";
 pub const JOIN: &str = "register the node";
 /// [`Store::acquire`](super::Store::acquire).
 pub const ACQUIRE: &str = "acquire ownership";
-/// [`Store::share`](super::Store::share).
-pub const SHARE: &str = "rebalance the partitions";
+/// [`Store::rebalance`](super::Store::rebalance).
+pub const REBALANCE: &str = "rebalance the partitions";
 /// [`Store::renew`](super::Store::renew).
 pub const RENEW: &str = "renew the lease";
 /// [`Store::leave`](super::Store::leave).
 pub const LEAVE: &str = "unregister the node";
 /// [`Store::evict`](super::Store::evict).
-pub const EVICT: &str = "clear a node away";
+pub const EVICT: &str = "evict a node";
 /// [`Store::fetch`](super::Store::fetch).
 pub const FETCH: &str = "fetch events";
 /// [`Store::claim`](super::Store::claim).

@@ -2,7 +2,7 @@ use std::fmt;
 
 use super::{NewRow, Presence, Written};
 
-/// The delivering side as the writing side sees it: what becomes of rows once their transaction has ended. The engine implements it.
+/// The delivering side as the writing side sees it: it takes rows once their transaction has ended. The engine implements it.
 ///
 /// `seqs` are the numbers of `rows`, in the same order.
 pub trait CommitSink: fmt::Debug + Send + Sync + 'static {
@@ -18,8 +18,8 @@ pub trait CommitSink: fmt::Debug + Send + Sync + 'static {
     /// Adds to `asked` the rows that could be delivered from memory if they are known to be committed.
     fn verify(&self, rows: &[NewRow], seqs: &[i64], asked: &mut Vec<i64>);
 
-    /// The transaction has committed; `fate` says what is known of each row.
-    fn committed(&self, rows: &[NewRow], seqs: &[i64], fate: &dyn Fn(&NewRow, i64) -> Presence);
+    /// The transaction has committed; `presence` tells which rows the commit kept.
+    fn committed(&self, rows: &[NewRow], seqs: &[i64], presence: &dyn Fn(&NewRow, i64) -> Presence);
 
     /// The caller says that the transaction has committed.
     fn notify_committed(&self, written: &Written);

@@ -82,7 +82,7 @@ pub(super) static LEASE_ENDED: Check = Check {
     code: "lease-ended",
     severity: Warning,
     healthy: "no node's lease has ended",
-    cause: "A node died, or cannot renew its lease. The next node that looks clears it away and takes over; without one, what it held waits.",
+    cause: "A node died, or cannot renew its lease. The next node that polls evicts it and takes over; without one, what it held waits.",
     remedy: "Nothing, if another node lives and it is gone in a minute. Otherwise look into the log of that node.",
 };
 pub(super) static UNOWNED: Check = Check {
@@ -90,7 +90,7 @@ pub(super) static UNOWNED: Check = Check {
     severity: Critical,
     healthy: "all partitions have an owner",
     cause: "Partitions belong to no living node, so that nobody delivers their events: nodes hand them over for a moment after a start or a death, and for longer if none can acquire them.",
-    remedy: "Run it again after the length of a lease, 15 s. If it stays, look into the logs of the nodes for \"partitions cannot be shared\" (mode `partitioned`) or \"ownership cannot be acquired\" (modes `single_node` and `ordered`).",
+    remedy: "Run it again after the length of a lease, 15 s. If it stays, look into the logs of the nodes for \"partitions cannot be rebalanced\" (mode `partitioned`) or \"ownership cannot be acquired\" (modes `single_node` and `ordered`).",
 };
 pub(super) static LATE: Check = Check {
     code: "events-late",

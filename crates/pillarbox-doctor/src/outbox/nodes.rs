@@ -76,7 +76,7 @@ impl Fleet {
         format!("living nodes: {nodes}; calls that run: {busy}; events in the memory of nodes: {queued}")
     }
 
-    /// The evidence of nodes that died and were not cleared away.
+    /// The evidence of nodes that died and were not evicted.
     pub(super) fn ended(&self) -> Option<String> {
         let ended: Vec<String> = self
             .0

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::passed_over::Wanted;
+use super::passed_over::ClassToRead;
 use super::{MAX_WAIT_FOR_ROOM, ReadCursor};
 use crate::queue::{Class, InFlight, KeyedQueue, Limits, Refill};
 
@@ -61,7 +61,7 @@ enum Job {
     /// Backlogged keys.
     Refill(Refill),
     /// A class that is passed over, of the range with this index.
-    Passed(usize, Wanted),
+    Passed(usize, ClassToRead),
 }
 
 impl Job {
@@ -100,7 +100,7 @@ impl OrderedPoller {
             let refills = !matches!(job, Job::Range(..));
             let (began, mut size) = (Instant::now(), self.cursor.size(room));
             if matches!(job, Job::Passed(..)) {
-                // What finds no room stays in the table.
+                // Rows that find no room stay in the table.
                 size.rows = size.rows.max(MIN_CONCLUSIVE_ROWS);
             }
             match self.read(job, size, began).await {
@@ -178,7 +178,7 @@ impl OrderedPoller {
         let shares = self.queue.shares();
         let ranges = self.state.ranges.iter().enumerate();
         let (index, wanted) = ranges
-            .filter_map(|(index, range)| Some((index, range.passed.wanted(shares)?)))
+            .filter_map(|(index, range)| Some((index, range.passed.class_to_read(shares)?)))
             .min_by_key(|(index, _)| (*index < self.state.next_passed, *index))?;
         Some((Job::Passed(index, wanted), wanted.room))
     }
@@ -219,7 +219,7 @@ impl OrderedPoller {
     /// Something may be there to be read, at or above `lowest`.
     fn reread_from(&mut self, lowest: Option<i64>) {
         let Some(seq) = lowest else {
-            // What was only heard of from elsewhere is above the marks, or waits for the next read from the bottom.
+            // Rows that were only heard of from elsewhere are above the marks, or wait for the next read from the bottom.
             return self.state.ranges.iter_mut().for_each(|range| range.unread = true);
         };
         self.state.ranges.iter_mut().for_each(|range| range.reread_from(seq));
@@ -240,7 +240,7 @@ impl OrderedPoller {
 
     /// Begins at the bottom if the database may be in an older state than what is known of it here, and says if it may.
     fn restart_if_history_changed(&mut self) -> bool {
-        let changed = self.cursor.history_changed();
+        let changed = self.cursor.forget_if_history_changed();
         if changed {
             self.start_over();
         }

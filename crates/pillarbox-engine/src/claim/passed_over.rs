@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::queue::{Class, Limits, Shares};
+use crate::queue::{Class, FairShares, Limits};
 
 /// Maximum number of event types that a fetch leaves out for lack of room.
 const MAX_TYPES: usize = 1000;
@@ -12,14 +12,14 @@ pub(crate) struct PassedOver {
     /// Event types of which all are of one of these classes: the table need not be read to pass them over.
     types: BTreeMap<Box<str>, Class>,
     /// Rows that were read and left for one of these classes: they need not be read again to pass them over.
-    rows: BTreeMap<i64, Left>,
+    rows: BTreeMap<i64, SkippedRow>,
     /// The class that was read last.
     last: Option<Class>,
 }
 
 /// A row that was left in the table.
 #[derive(Debug)]
-struct Left {
+struct SkippedRow {
     class: Class,
     /// True for a row with a due time: a fetch finds it wherever it begins.
     is_timed: bool,
@@ -27,7 +27,7 @@ struct Left {
 
 /// A class of which more is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct ClassToRead {
     pub(crate) class: Class,
     /// Nothing was left in the table at or below it.
     pub(crate) above: i64,
@@ -65,16 +65,16 @@ impl PassedOver {
         for (seq, is_timed) in read {
             self.rows.remove(seq);
             if let Some(class) = left.get(seq).filter(|_| room > 0) {
-                self.rows.insert(*seq, Left { class: *class, is_timed: *is_timed });
+                self.rows.insert(*seq, SkippedRow { class: *class, is_timed: *is_timed });
                 room -= 1;
             }
         }
     }
 
-    /// The rows to leave out of a fetch that begins above `seq` and is for no class by itself: such a one reads all rows of a key, since
-    /// what a key waits for may have changed since they were left.
+    /// The rows that a fetch above `seq` leaves out. Not for a fetch of one class: that reads all rows of a key, because its blocker may
+    /// have changed.
     pub(crate) fn rows(&self, seq: i64) -> impl Iterator<Item = i64> {
-        let would_be_found = move |(row, left): &(&i64, &Left)| left.is_timed || **row > seq;
+        let would_be_found = move |(row, left): &(&i64, &SkippedRow)| left.is_timed || **row > seq;
         self.rows.iter().filter(would_be_found).map(|(row, _)| *row)
     }
 
@@ -96,9 +96,9 @@ impl PassedOver {
     }
 
     /// The class to read next of those that are passed over: in turns, since what a read brings may all be of another one.
-    pub(crate) fn wanted(&self, shares: &Shares) -> Option<Wanted> {
+    pub(crate) fn class_to_read(&self, shares: &FairShares) -> Option<ClassToRead> {
         let wanted = |(class, above): (&Class, &i64)| {
-            Some(Wanted { class: *class, above: *above, room: shares.room_for(*class)? })
+            Some(ClassToRead { class: *class, above: *above, room: shares.room_for(*class)? })
         };
         self.from.iter().filter_map(wanted).min_by_key(|wanted| (Some(wanted.class) <= self.last, wanted.class))
     }
@@ -119,8 +119,8 @@ impl PassedOver {
         self.rows.retain(|_, left| left.class != class);
     }
 
-    /// Rows above `seq` were left in the table again. A class is read from there again, or later rows of their keys would come first; and
-    /// so is what was left, since its keys may wait for nothing any more.
+    /// Rows above `seq` were left in the table again. A class is read from there again, or later rows of their keys would come first. The
+    /// rows that were left are read again too, since their keys may wait for nothing any more.
     pub(super) fn reread_from(&mut self, seq: i64) {
         self.from.values_mut().for_each(|from| *from = seq.min(*from));
         self.rows.retain(|row, _| *row <= seq);
@@ -132,7 +132,7 @@ impl PassedOver {
         self.rows.clear();
     }
 
-    /// Above which row a class is read next, if it is passed over.
+    /// The row above which a class is read next, if it is passed over.
     pub(crate) fn above(&self, class: Class) -> Option<i64> {
         self.from.get(&class).copied()
     }
@@ -179,13 +179,13 @@ mod tests {
 
     #[test]
     fn classes_that_are_passed_over_are_read_in_turns() {
-        let shares = Shares::new(Classes::one(), 1, Limits { rows: 100, bytes: 1000 });
+        let shares = FairShares::new(Classes::one(), 1, Limits { rows: 100, bytes: 1000 });
         let mut passed = PassedOver::default();
         passed.left(SILENT, 3);
         passed.left(OTHER, 8);
         let mut turns = Vec::new();
         for _ in 0..4 {
-            let wanted = passed.wanted(&shares).expect("there is room");
+            let wanted = passed.class_to_read(&shares).expect("there is room");
             turns.push(wanted.class);
             // It was of no use: nothing has moved.
             passed.read(wanted.class, wanted.above);

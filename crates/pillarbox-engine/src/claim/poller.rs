@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::passed_over::{PassedOver, Wanted};
-use super::sweep::{Found, Sweep};
+use super::passed_over::{ClassToRead, PassedOver};
+use super::sweep::{FetchOutcome, Sweep};
 use super::{MAX_WAIT_FOR_ROOM, ReadCursor, SLOW_FETCH, promote_due};
 use crate::observe::Counters;
 use crate::operator_pauses::LeftOut;
@@ -56,7 +56,7 @@ impl Poller {
 
     async fn poll(&mut self) {
         let stop = self.stop.clone();
-        // A term begins with a poll: whatever the owner before left behind is due now.
+        // A term begins with a poll: the rows that the owner before left behind are due now.
         if self.suspects.left > 0 {
             let Some(highest) = stop.run_until_cancelled(highest_seq(&*self.cursor.store)).await else { return };
             self.suspects.up_to = highest;
@@ -66,7 +66,7 @@ impl Poller {
         loop {
             let Some(job) = stop.run_until_cancelled(self.job(&mut sweep)).await else { return };
             let paused = self.cursor.paused(Instant::now());
-            // What operators pause afterwards has memory begin anew once more.
+            // A later pause has memory begin anew once more.
             let invalidations = self.in_flight.invalidations();
             let left_out = self.left_out(paused.types);
             let is_anew = std::mem::replace(&mut self.invalidations, invalidations) != invalidations;
@@ -104,7 +104,7 @@ impl Poller {
         async move {
             stop.cancelled().await;
             if tenure.fence() == Fence::Row
-                && !tenure.standing.is_lost()
+                && !tenure.history_guard.is_lost()
                 && abandon.run_until_cancelled(tokio::time::sleep(LAST_CLAIM_TIMEOUT)).await.is_none()
             {
                 tokio::time::sleep(ABANDONED_CLAIM_TIMEOUT).await;
@@ -118,7 +118,7 @@ impl Poller {
     }
 
     /// The types and handlers to leave in the table: those of `routes` that are paused, and those that operators have paused. Where all
-    /// events are delivered in the order of the table, what operators have paused is read: what follows waits for it.
+    /// events are delivered in the order of the table, paused events are read: the later ones wait for them.
     fn left_out(&self, routes: Vec<Box<str>>) -> LeftOut {
         let LeftOut { version, mut types, mut handlers } = self.in_flight.pauses().left_out();
         if self.is_in_order() {
@@ -139,7 +139,7 @@ impl Poller {
             // In turns, if there is something of both.
             let is_late = Instant::now() >= latest && !planted_bug::is_active("wake_up_without_fallback");
             let is_due = room.is_some() && (sweep.is_under_way() || is_late);
-            if let Some(wanted) = self.passed.wanted(&shares)
+            if let Some(wanted) = self.passed.class_to_read(&shares)
                 && !(is_due && self.read_passed)
             {
                 self.read_passed = true;
@@ -204,7 +204,7 @@ impl Poller {
         };
         let has_intervened = self.restart_if_intervened(sweep, interventions);
         if self.restart_if_history_changed(sweep) || has_intervened || fetching.is_called_off() {
-            // What it brought may have changed since. Rows that it has claimed are this node's, and are claimed again.
+            // The rows may have changed since. Those that it has claimed are this node's, and are claimed again.
             if self.cursor.tenure.fence() == Fence::Row {
                 self.not_admitted = rows.iter().map(FetchedRow::id).collect();
             }
@@ -230,7 +230,7 @@ impl Poller {
         match job {
             Job::Sweep(_) => {
                 let left = !left.is_empty();
-                sweep.advance(Found { read, excluded, full, safe_seq, took, left }, Instant::now());
+                sweep.advance(FetchOutcome { read, excluded, full, safe_seq, took, left }, Instant::now());
             }
             Job::Passed(wanted) => {
                 let seen = if full { read.map(|(_, highest)| highest) } else { Some(i64::MAX) };
@@ -293,7 +293,7 @@ impl Poller {
     }
 
     /// A class that is passed over has been read up to `seen`; `left` is the lowest row that had no place.
-    fn note_read_passed(&mut self, sweep: &mut Sweep, wanted: Wanted, left: Option<i64>, seen: Option<i64>) {
+    fn note_read_passed(&mut self, sweep: &mut Sweep, wanted: ClassToRead, left: Option<i64>, seen: Option<i64>) {
         let reached = sweep.cursor().unwrap_or(i64::MAX);
         match (left, seen) {
             // One with a due time may have been left that stands far above what was read.
@@ -306,7 +306,7 @@ impl Poller {
             (None, _) => {
                 self.passed.caught_up(wanted.class);
                 self.queue.shares().caught_up(wanted.class);
-                // What was being released when it was its turn was not seen.
+                // Rows that were being released when it was its turn were not seen.
                 sweep.note_nothing_passed();
                 self.cursor.poll_schedule.wake_for_any();
             }
@@ -377,7 +377,7 @@ enum Job {
     /// The sweep goes on.
     Sweep(Limits),
     /// A class that is passed over.
-    Passed(Wanted),
+    Passed(ClassToRead),
 }
 
 impl Job {
@@ -398,7 +398,7 @@ impl Job {
 }
 
 impl Poller {
-    /// In order, what is read must be of the history that is in memory; so whose the reader is, is asked with it.
+    /// In order, the rows read must be of the history that is in memory; so the fetch names the reading node.
     fn scope(&self) -> Option<FetchScope> {
         self.is_in_order().then(|| FetchScope {
             partitions: 0..=u8::MAX,
@@ -424,7 +424,7 @@ impl Poller {
 
     /// Begins at the bottom if the database may be in an older state than what is known of it here, and says if it may.
     fn restart_if_history_changed(&mut self, sweep: &mut Sweep) -> bool {
-        let changed = self.cursor.history_changed();
+        let changed = self.cursor.forget_if_history_changed();
         if changed {
             self.start_over(sweep);
         }

@@ -30,7 +30,7 @@ pub(crate) struct ReadCursor {
     pub(super) config: ClaimConfig,
     pub(super) type_pause: TypePause,
     safe_point: SafePoint,
-    /// The history of the database, of which all that is known of the table is.
+    /// The database history to which the cursor's knowledge belongs.
     history: History,
     /// The types that were paused at the last poll.
     seen: SeenTypes,
@@ -72,9 +72,9 @@ impl ReadCursor {
         }
     }
 
-    /// Of a table from which delivered rows are deleted, if they are.
-    pub(crate) fn with_rows_that_leave(mut self, rows_leave: bool) -> Self {
-        self.safe_point = SafePoint::of_rows_that_leave(rows_leave);
+    /// Sets whether delivered rows are deleted.
+    pub(crate) fn with_delete_done(mut self, deletes_done: bool) -> Self {
+        self.safe_point = SafePoint::new(deletes_done);
         self
     }
 
@@ -91,9 +91,9 @@ impl ReadCursor {
         Ok(self.safe_seq() < before)
     }
 
-    /// True if the database may be in an older state than what is known of it here. Then it has no safe point any more, and all has
-    /// to be read from the bottom.
-    pub(super) fn history_changed(&mut self) -> bool {
+    /// Forgets the safe point if the database may be in an older state than the one known here. True if so: then all has to be read from
+    /// the bottom.
+    pub(super) fn forget_if_history_changed(&mut self) -> bool {
         let history = self.store.history();
         if history == self.history {
             return false;
@@ -126,7 +126,7 @@ impl ReadCursor {
     /// memory: then the term ends, and nothing is left to do but to wait for that.
     pub(super) async fn fetch(&self, fetch: &Fetch) -> Result<Option<Fetched>, StoreError> {
         let Self { store, tenure, telemetry, .. } = self;
-        let lease = tenure.standing.mark();
+        let lease = tenure.history_guard.mark();
         let call = match tenure.fence() {
             Fence::Table | Fence::Partition => store.fetch(fetch),
             Fence::Row => store.claim(&tenure.node, fetch),
@@ -134,9 +134,9 @@ impl ReadCursor {
         let call = call.instrument(tracing::debug_span!("claim", above = fetch.above, limit = fetch.limit));
         let call = telemetry.meters.claim.measure(call, |fetched| fetched.rows.len());
         let fetched = telemetry.loops.poll.ask_part(call).await?;
-        let follows = fetch.scope.is_none() || tenure.standing.follows(lease, fetched.lease);
+        let follows = fetch.scope.is_none() || tenure.history_guard.check_mark(lease, fetched.lease);
         debug_assert!(fetched.rows.len() <= fetch.limit, "I7: a fetch returns at most its limit");
-        Ok(Some(fetched).filter(|_| tenure.standing.check_history() && follows))
+        Ok(Some(fetched).filter(|_| tenure.history_guard.check_history() && follows))
     }
 
     /// A fetch of `asked`, begun at `began`, has brought these rows.

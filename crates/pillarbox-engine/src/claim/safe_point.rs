@@ -12,7 +12,7 @@ const ASK_INTERVAL: Duration = Duration::from_millis(200);
 /// The longest time for which a transaction is taken to be open, where the database does not tell which may still commit.
 const MAX_TRANSACTION_AGE: Duration = Duration::from_secs(60);
 
-/// Knows up to which `seq` the table is complete: no transaction that is still open can commit a row at or below it.
+/// The `seq` up to which the table is complete: no transaction that is still open can commit a row at or below it.
 ///
 /// Rows appear out of order, as [`Proof`] explains. Where the order of a key counts, reading may go on above a row only when none can
 /// appear below it any more: another event of its key may have been written after it, and committed, above.
@@ -20,22 +20,23 @@ const MAX_TRANSACTION_AGE: Duration = Duration::from_secs(60);
 pub(crate) struct SafePoint {
     safe_seq: i64,
     next: Option<Proof>,
-    /// The same without knowing the transactions, and since when.
-    aged: Option<(i64, Instant)>,
+    /// The highest `seq` at a moment when the open transactions were not known, and that moment. It becomes the safe point when
+    /// [`MAX_TRANSACTION_AGE`] has passed.
+    unproven: Option<(i64, Instant)>,
     asked: Option<Instant>,
     /// True if delivered rows are deleted.
-    rows_leave: bool,
+    deletes_done: bool,
 }
 
 impl SafePoint {
-    /// Where delivered rows are deleted, the highest row says nothing of the numbers.
-    pub(crate) fn of_rows_that_leave(rows_leave: bool) -> Self {
-        Self { rows_leave, ..Self::default() }
+    /// `deletes_done` says that delivered rows are deleted: then the highest row says nothing of the numbers.
+    pub(crate) fn new(deletes_done: bool) -> Self {
+        Self { deletes_done, ..Self::default() }
     }
 
     /// Forgets all that is known of the table.
     pub(crate) fn forget(&mut self) {
-        *self = Self::of_rows_that_leave(self.rows_leave);
+        *self = Self::new(self.deletes_done);
     }
 
     /// The `seq` up to which the table is complete.
@@ -58,8 +59,8 @@ impl SafePoint {
 
     fn learn(&mut self, writers: Writers, now: Instant) {
         let highest = writers.highest;
-        let known = self.safe_seq.max(self.aged.map_or(0, |(seq, _)| seq));
-        if 0 < highest && highest < known && !self.rows_leave {
+        let known = self.safe_seq.max(self.unproven.map_or(0, |(seq, _)| seq));
+        if 0 < highest && highest < known && !self.deletes_done {
             // Numbers may have begun anew, as after a TRUNCATE: then nothing is known of them. Or somebody deleted the newest rows, and the same is
             // proven once more. In an empty table there is nothing to miss.
             let asked = self.asked;
@@ -67,13 +68,13 @@ impl SafePoint {
             self.asked = asked;
         }
         if writers.open.is_none() {
-            match self.aged {
+            match self.unproven {
                 Some((seq, since)) if now >= since + MAX_TRANSACTION_AGE => {
                     self.safe_seq = self.safe_seq.max(seq.min(highest));
-                    self.aged = Some((highest, now));
+                    self.unproven = Some((highest, now));
                 }
                 Some(_) => {}
-                None => self.aged = Some((highest, now)),
+                None => self.unproven = Some((highest, now)),
             }
             return;
         }
@@ -119,8 +120,8 @@ mod tests {
 
     #[test]
     fn highest_seq_may_fall_where_delivered_rows_are_deleted() {
-        for (rows_leave, safe_seq) in [(false, 0), (true, 100)] {
-            let (mut safe_point, now) = (SafePoint::of_rows_that_leave(rows_leave), Instant::now());
+        for (deletes_done, safe_seq) in [(false, 0), (true, 100)] {
+            let (mut safe_point, now) = (SafePoint::new(deletes_done), Instant::now());
             let writers = |highest| Writers { highest, open: None, prepared: Vec::new() };
             safe_point.learn(writers(100), now);
             safe_point.learn(writers(120), now + MAX_TRANSACTION_AGE);

@@ -18,14 +18,14 @@ const BOTTOM_SHARE: u32 = 20;
 /// transaction holds them back. It is only ever a guess: a transaction may commit late, below it. So rows written here
 /// that are still sought pull it down, and every two seconds a sweep begins at the bottom.
 ///
-/// Where a fetch takes long, it has passed over much that is pending and cannot be read: events whose type is held back, or that
+/// A fetch that takes long has passed over much that is pending and cannot be read: events whose type is held back, or that
 /// other nodes hold. Then the bottom is visited only as often as its share of the time allows, and in between a poll for what
 /// may be anywhere begins at the [safe point](super::SafePoint), which is no guess.
 #[derive(Debug)]
 pub(crate) struct Sweep {
     /// The next sweep begins above it: at the last poll, no row without a due time was pending and free at or below this `seq`.
     start: i64,
-    /// The safe point when a fetch last took long, if all had been read up to there; otherwise how far that was.
+    /// The lower of the safe point and the position read, at the last slow fetch.
     safe_seq: i64,
     /// The time at which a sweep last began at the bottom, and the length of its first fetch.
     bottom: Option<(Instant, Duration)>,
@@ -50,7 +50,7 @@ struct Current {
 
 /// The result of a fetch.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
+pub(crate) struct FetchOutcome {
     /// The lowest and the highest `seq` of the rows without a due time.
     pub(crate) read: Option<(i64, i64)>,
     /// The lowest row that it was asked to leave out, since it is in memory.
@@ -127,7 +127,7 @@ impl Sweep {
     }
 
     /// A fetch came back.
-    pub(crate) fn advance(&mut self, found: Found, now: Instant) {
+    pub(crate) fn advance(&mut self, found: FetchOutcome, now: Instant) {
         let Some(mut current) = self.current.take() else { return };
         if current.cursor.is_none() {
             current.floor = found.read.map(|(lowest, _)| lowest).into_iter().chain(found.excluded).min();
@@ -152,7 +152,7 @@ impl Sweep {
             self.start = floor.saturating_sub(1);
         }
         if current.passes {
-            // What is in memory is sought when it is forgotten.
+            // Rows in memory are sought when they are forgotten.
             let seen = if found.full { current.cursor.unwrap_or_default() } else { i64::MAX };
             self.safe_seq = seen.min(current.safe_seq);
             self.start = self.start.max(self.safe_seq);
@@ -167,16 +167,16 @@ impl Sweep {
 mod tests {
     use super::*;
 
-    const QUICK: Found =
-        Found { read: None, excluded: None, full: false, safe_seq: 0, took: Duration::ZERO, left: false };
-    const FULL: Found = Found { full: true, ..QUICK };
+    const QUICK: FetchOutcome =
+        FetchOutcome { read: None, excluded: None, full: false, safe_seq: 0, took: Duration::ZERO, left: false };
+    const FULL: FetchOutcome = FetchOutcome { full: true, ..QUICK };
 
     fn seconds(n: u64) -> Duration {
         Duration::from_secs(n)
     }
 
-    fn read(lowest: i64, highest: i64) -> Found {
-        Found { read: Some((lowest, highest)), ..QUICK }
+    fn read(lowest: i64, highest: i64) -> FetchOutcome {
+        FetchOutcome { read: Some((lowest, highest)), ..QUICK }
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
         let mut sweep = Sweep::new();
         sweep.begin(None, false, now);
         assert_eq!(sweep.above(), 0);
-        sweep.advance(Found { read: Some((11, 20)), ..FULL }, now);
+        sweep.advance(FetchOutcome { read: Some((11, 20)), ..FULL }, now);
         assert_eq!((sweep.above(), sweep.is_under_way()), (20, true));
         sweep.advance(read(21, 25), now);
         assert!(!sweep.is_under_way());
@@ -198,7 +198,7 @@ mod tests {
         let now = Instant::now();
         let mut sweep = Sweep::new();
         sweep.begin(None, false, now);
-        sweep.advance(Found { excluded: Some(5), ..read(11, 20) }, now);
+        sweep.advance(FetchOutcome { excluded: Some(5), ..read(11, 20) }, now);
         sweep.begin(None, false, now);
         assert_eq!(sweep.above(), 4);
     }
@@ -229,8 +229,8 @@ mod tests {
         let now = Instant::now();
         let mut sweep = Sweep::new();
         sweep.begin(None, false, now);
-        sweep.advance(Found { read: Some((11, 20)), ..FULL }, now);
-        sweep.advance(Found { read: Some((21, 30)), ..FULL }, now + seconds(2));
+        sweep.advance(FetchOutcome { read: Some((11, 20)), ..FULL }, now);
+        sweep.advance(FetchOutcome { read: Some((21, 30)), ..FULL }, now + seconds(2));
         assert_eq!((sweep.above(), sweep.is_under_way()), (0, true), "a new sweep began at the bottom");
     }
 
@@ -238,14 +238,14 @@ mod tests {
     fn rows_that_take_long_to_pass_over_are_not_passed_over_at_every_poll() {
         let now = Instant::now();
         let mut sweep = Sweep::new();
-        let slow = Found { safe_seq: 900, took: Duration::from_millis(150), ..QUICK };
+        let slow = FetchOutcome { safe_seq: 900, took: Duration::from_millis(150), ..QUICK };
         sweep.begin(None, true, now);
         sweep.advance(slow, now);
         for (later, sought, above) in [(0, None, 900), (1, None, 900), (2, Some(800), 799), (3, None, 0)] {
             let now = now + seconds(later);
             sweep.begin(sought, true, now);
             assert_eq!(sweep.above(), above, "after {later} s");
-            sweep.advance(if above == 0 { slow } else { Found { safe_seq: 900, ..QUICK } }, now);
+            sweep.advance(if above == 0 { slow } else { FetchOutcome { safe_seq: 900, ..QUICK } }, now);
         }
         sweep.start_over(now + seconds(3));
         assert_eq!(sweep.above(), 0, "when a type is not held back any more");
@@ -256,7 +256,7 @@ mod tests {
         let now = Instant::now();
         let mut sweep = Sweep::new();
         sweep.begin(None, true, now);
-        sweep.advance(Found { took: seconds(1), safe_seq: 15, ..read(100, 120) }, now);
+        sweep.advance(FetchOutcome { took: seconds(1), safe_seq: 15, ..read(100, 120) }, now);
         for (sought, anywhere, above) in
             [(None, false, 99), (Some(50), false, 49), (None, false, 49), (Some(9), true, 8), (None, true, 8)]
         {
@@ -269,12 +269,12 @@ mod tests {
     #[test]
     fn nothing_is_taken_for_passed_over_that_may_still_be_committed_or_was_not_reached() {
         let now = Instant::now();
-        let slow = Found { took: seconds(1), safe_seq: 15, ..QUICK };
+        let slow = FetchOutcome { took: seconds(1), safe_seq: 15, ..QUICK };
         for (found, above) in [
             (slow, 15),
-            (Found { read: Some((11, 20)), ..slow }, 15),
-            (Found { excluded: Some(3), ..slow }, 15),
-            (Found { read: Some((11, 12)), full: true, ..slow }, 12),
+            (FetchOutcome { read: Some((11, 20)), ..slow }, 15),
+            (FetchOutcome { excluded: Some(3), ..slow }, 15),
+            (FetchOutcome { read: Some((11, 12)), full: true, ..slow }, 12),
         ] {
             let mut sweep = Sweep::new();
             sweep.begin(None, true, now);

@@ -94,7 +94,7 @@ const OF_SOME_MODES: [(&str, &[Mode], Differs); 6] = [
     ("ownership.standby_interval", &[SingleNode, Ordered], |a, b| {
         a.ownership.standby_interval != b.ownership.standby_interval
     }),
-    // Where events are delivered, rows end by themselves.
+    // Delivered rows end by themselves.
     ("purge.all_after", &[], |a, b| a.purge.all_after != b.purge.all_after),
 ];
 

@@ -76,7 +76,7 @@ impl CrashTracker {
     pub(super) async fn announce(&self, tenure: &Tenure, attempt: &BegunAttempt, random: &dyn Random) -> bool {
         self.remember(&attempt.row);
         let mut backoff = Backoff::default();
-        // Ends with the term at the latest: whoever abandons the delivery abandons this.
+        // Ends with the term at the latest: abandoning the delivery abandons this.
         loop {
             match self.store.begin_attempt(&tenure.node, tenure.fence(), attempt).await {
                 Ok(true) => return true,

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::positions::Positions;
 pub(crate) use self::transaction::Completion;
-use super::{CrashTracker, Unknown};
+use super::{CrashTracker, ParkLimit};
 use crate::claim::OperatorChanges;
 use crate::handlers::{Interceptors, Registered, Router, Target, Unroutable, lane};
 use crate::observe::{Consequence, Failed, Slot, Telemetry, clean_error};
@@ -42,7 +42,7 @@ pub(crate) struct Worker {
     pub(crate) policy: Arc<dyn RetryPolicy>,
     pub(crate) max_attempts: u32,
     pub(crate) unroutable: Unroutable,
-    pub(crate) unknown: Arc<Unknown>,
+    pub(crate) park_limit: Arc<ParkLimit>,
     /// The time limit of a call, for handlers that set none.
     pub(crate) handler_timeout: Option<Duration>,
     pub(crate) interceptors: Interceptors,
@@ -54,7 +54,7 @@ pub(crate) struct Worker {
     /// Cancelled when the term ends: an event that waits in its place for another attempt waits no longer.
     pub(crate) ending: CancellationToken,
     /// The node that delivers, until it may no longer: handlers are told.
-    pub(crate) deliverer: Arc<DeliveringNode>,
+    pub(crate) node: Arc<DeliveringNode>,
     /// Cancelled when time is up: running handlers are dropped.
     pub(crate) abandon: CancellationToken,
     pub(crate) completion: Completion,
@@ -69,7 +69,7 @@ impl Worker {
         let mut noticed = self.operator_changes.noticed();
         loop {
             if self.tenure.mode == NodeMode::Ordered {
-                // What is noticed before an event is taken says nothing of it.
+                // An intervention noticed before an event is taken says nothing of it.
                 noticed.mark_unchanged();
             }
             let Some(item) = self.in_flight.next().await else { return };
@@ -151,7 +151,7 @@ impl Worker {
     /// True if a verdict is worth recording. A handler that fails because it was told to stop has not failed: the next owner
     /// delivers the event.
     fn stands(&self, verdict: &Verdict) -> bool {
-        verdict.change.status() == Status::Done || !self.deliverer.lost.is_cancelled()
+        verdict.change.status() == Status::Done || !self.node.lost.is_cancelled()
     }
 
     /// Handles an event, and where its handler takes batches, what waits right behind it for the same handler.
@@ -161,7 +161,7 @@ impl Worker {
         if item.prior_attempt != PriorAttempt::Clean {
             return Box::pin(self.deliver_suspect(item, slot)).await.into();
         }
-        // In order, each event is called alone: the next may begin only when this one's fate is known.
+        // In order, each event is called alone: the next may begin only when this one is decided.
         let alone = self.tenure.mode == NodeMode::Ordered;
         let found = self.router.find(&item.row);
         if let Ok(Registered { target: Target::Batch { handler, max }, .. }) = found
@@ -226,7 +226,7 @@ impl Worker {
         // Rows that have been through a crash run one at a time. Until what became of the last one is recorded, the table says that it has
         // begun, and another crash would count for it too.
         if attempts > 0 {
-            self.in_flight.after_the_last(item.row.seq).await;
+            self.in_flight.wait_for_previous_suspect(item.row.seq).await;
         }
         if attempts > 0 && self.tenure.mode != NodeMode::Ordered {
             match self.may_begin(&item).await {

@@ -50,10 +50,10 @@ struct State {
 
 #[derive(Debug)]
 struct Entry {
-    /// Since when the latest of those who wait does.
+    /// The time since which the latest waiter waits.
     since: Instant,
     next: Instant,
-    /// The latest statement that was sent before the latest of those who wait joined.
+    /// The latest statement that was sent before the latest waiter joined.
     joined_after: u64,
     progress: watch::Sender<Answer>,
 }
@@ -73,7 +73,7 @@ pub(super) struct PolledEvents {
     statement: u64,
 }
 
-/// One who waits for an event; what it has asked for is forgotten when the last is dropped.
+/// A waiter for an event; the event is forgotten when its last waiter is dropped.
 #[derive(Debug)]
 pub(super) struct Waiter<'a> {
     followed: &'a Followed,
@@ -139,7 +139,7 @@ impl Followed {
         }
     }
 
-    /// Tells those who waited for these events when they were asked for how they stand.
+    /// Tells the state of these events to the waiters that waited when the events were asked for.
     pub(super) fn tell(&self, asked: &PolledEvents, rows: Vec<RowState>) {
         let mut found: BTreeMap<EventId, Vec<RowState>> = BTreeMap::new();
         for row in rows {
@@ -159,7 +159,7 @@ impl Followed {
                 entries.remove(id);
                 continue;
             }
-            // Whoever has joined since is to be asked for at once.
+            // A waiter that has joined since is asked for at once.
             if !joined_since {
                 entry.next = now + ((now - entry.since) / 100).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
             }
@@ -181,7 +181,7 @@ impl Followed {
         }
     }
 
-    /// Nobody asks any more: those who wait are told so.
+    /// Nobody asks any more: the waiters are told so.
     pub(super) fn close(&self) {
         let mut state = self.state.lock();
         *state = State { closed: true, ..State::default() };

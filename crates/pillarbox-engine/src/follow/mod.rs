@@ -1,4 +1,4 @@
-//! Waiting for the end of events, wherever they are delivered: who waits, and the one task that asks the table for all of them.
+//! Waiting for the end of events, wherever they are delivered: the waiters, and the one task that asks the table for all of them.
 
 mod followed;
 mod follower;

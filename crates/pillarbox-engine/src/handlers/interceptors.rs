@@ -19,7 +19,7 @@ trait Erased: Send + Sync {
 
 impl<I: Interceptor> Erased for I {
     fn before<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<(), HandlerError>> {
-        // What the error says of itself is the user's code as well.
+        // The error's own classification is the user's code as well.
         Box::pin(async { Interceptor::before(self, delivery).await.map_err(HandlerError::classify) })
     }
     fn after<'a>(

@@ -132,7 +132,7 @@ pub(crate) struct Limited<'a> {
     pub(crate) limiter: &'a Arc<Limiter>,
 }
 
-/// All limited handlers of an outbox, for its metrics and those who ask.
+/// All limited handlers of an outbox, for its metrics and its API.
 #[derive(Debug, Default)]
 pub(crate) struct LimitedHandlers(Vec<LimitedHandler>);
 

@@ -10,7 +10,7 @@ use pillarbox_core::store::Row;
 use super::{HandlerConfig, Limited, Limiter, Registration, has_type_alone};
 use crate::handlers::{Accepts, Recipient};
 
-/// Handlers contradict each other about who takes which events.
+/// Handlers contradict each other about the events that each takes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct DuplicateHandler {
@@ -225,7 +225,7 @@ impl Router {
         match (handlers, row.handler.as_deref()) {
             (Some(handlers), id) => {
                 let found = handlers.iter().find(|(other, _)| other.as_deref() == id).map(|(_, one)| one);
-                // What is for one handler is not for another, were it the only one.
+                // A row for one handler is for no other, even if that is the only one.
                 found.ok_or(if id.is_some() { UnroutableReason::UnknownHandler } else { UnroutableReason::NamesNone })
             }
             (None, Some(_)) if !self.takes_any => Err(UnroutableReason::UnknownHandler),

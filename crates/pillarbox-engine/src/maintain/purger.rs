@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::{Backoff, jittered};
 use crate::observe::Counters;
-use crate::standing_clock::StandingClock;
+use crate::trusted_clock::TrustedClock;
 
 /// The time after which a node that has just begun looks for the first time: late enough not to slow its start, early enough
 /// for a process that is restarted often.
@@ -111,7 +111,7 @@ impl Purger {
         let mut backoff = Backoff::default();
         let mut wait = jittered(INITIAL_DELAY.min(self.interval), &*self.random);
         let [mut events, mut inbox, mut audit] = <[Failing; 3]>::default();
-        let mut clock = StandingClock::new(MAX_JUMP, MAX_JUMP);
+        let mut clock = TrustedClock::new(MAX_JUMP, MAX_JUMP);
         // A purge that finds no clock to look at fails by itself, and says so.
         let _ = self.is_believed(&mut clock).await;
         loop {
@@ -138,7 +138,7 @@ impl Purger {
         }
     }
 
-    async fn is_believed(&self, clock: &mut StandingClock) -> Result<bool, StoreError> {
+    async fn is_believed(&self, clock: &mut TrustedClock) -> Result<bool, StoreError> {
         let time = self.store.now().await?;
         Ok(clock.look(time, Instant::now()))
     }
@@ -206,7 +206,7 @@ struct Failing {
     since: Option<(Instant, Instant)>,
 }
 
-/// What the log says after a purge.
+/// The log line after a purge.
 #[derive(Debug, PartialEq, Eq)]
 enum News {
     None,

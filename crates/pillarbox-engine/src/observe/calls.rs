@@ -118,7 +118,7 @@ impl Calls {
     }
 
     /// Names slow calls in the log, each once, until it is dropped.
-    pub(crate) async fn watch(&self) {
+    pub(crate) async fn report_slow_calls(&self) {
         loop {
             sleep((self.slow_after / 10).clamp(Duration::from_millis(10), Duration::from_secs(5))).await;
             self.log_slow();

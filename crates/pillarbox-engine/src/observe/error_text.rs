@@ -10,7 +10,7 @@ pub(crate) fn clean_error(text: &str) -> String {
     let mut clean = String::with_capacity(text.len().min(MAX_CHARACTERS));
     let mut escaped = String::new();
     let mut characters = 0;
-    // Where the text may be cut so that the dots still fit, always in front of a whole escape.
+    // The place at which the text may be cut so that the dots still fit, always in front of a whole escape.
     let mut cut = 0;
     for c in text.chars() {
         escaped.clear();

@@ -155,7 +155,7 @@ impl FailureLog {
             }
             let Some(line) = window.remainder(key.consequence) else { return false };
             lines.push(line);
-            // What goes on failing has had its line for the window that begins.
+            // A failure that goes on has had its line for the window that begins.
             *window = Window { room: 0, ..Window::new(now, key.consequence) };
             true
         });

@@ -41,16 +41,16 @@ const MIN_CALL_SHOWN: Duration = Duration::from_secs(1);
 pub struct Health {
     /// The role of the outbox at the moment.
     pub role: Role,
-    /// The time since it last completed a look at the table. An idle node looks every `claim.max_interval`; one whose handlers
-    /// are all busy does not look. `None` if it does not deliver, or has not looked yet.
-    pub last_look: Option<Duration>,
+    /// The time since it last completed a poll of the table. An idle node polls every `claim.max_interval`; a node whose handlers
+    /// are all busy does not poll. `None` if it does not deliver, or has not polled yet.
+    pub last_poll: Option<Duration>,
     /// The time since its lease was last renewed, or first given: counted from before it was asked for. `None` if it has none.
     pub last_renewal: Option<Duration>,
-    /// For how long the verdicts that are being recorded now have been, repeated tries included. `None` if none are.
+    /// The age of the verdicts that are being recorded now, repeated tries included. `None` if there are none.
     pub oldest_verdict: Option<Duration>,
     /// Workers that are in a call of a handler.
     pub busy_workers: usize,
-    /// For how long the oldest call of a handler has been running. `None` if none is.
+    /// The age of the oldest running handler call. `None` if none runs.
     pub oldest_call: Option<Duration>,
     /// Blocking handlers that were abandoned while their threads go on.
     pub abandoned_calls: usize,
@@ -73,14 +73,14 @@ pub enum Problem {
     NotJoined,
     /// Joining, or asking whether it is its turn to deliver, failed. It is tried again.
     CannotJoin,
-    /// The last look at the table failed. It is tried again.
+    /// The last poll of the table failed. It is tried again.
     CannotRead,
     /// Verdicts could not be recorded. It is tried again.
     CannotSettle,
     /// The lease could not be renewed. It is tried again until the lease is lost.
     CannotRenew,
-    /// The partitions could not be shared out with the other nodes. It is tried again.
-    CannotShare,
+    /// The partitions could not be rebalanced with the other nodes. It is tried again.
+    CannotRebalance,
     /// Operators' pauses and changes of pending rows could not be read. It is tried again. Pauses known before stay in force; later changes
     /// are not noticed meanwhile.
     CannotReadPauses,
@@ -111,13 +111,13 @@ impl Health {
 
     /// Reads the loops at `now`.
     pub(crate) fn read(loops: &Loops, busy: Busy, role: Role, stopping: bool, lease: Duration, now: Instant) -> Self {
-        let Loops { join, poll, settle, lease: renewal, share, notice } = loops;
+        let Loops { join, poll, settle, lease: renewal, rebalance, notice } = loops;
         let states = [
             (join, Problem::CannotJoin),
             (poll, Problem::CannotRead),
             (settle, Problem::CannotSettle),
             (renewal, Problem::CannotRenew),
-            (share, Problem::CannotShare),
+            (rebalance, Problem::CannotRebalance),
             (notice, Problem::CannotReadPauses),
         ];
         let states = states.map(|(each, problem)| (LoopHealth::state(each), problem));
@@ -140,7 +140,7 @@ impl Health {
         Self {
             problems: own.into_iter().chain(failing).chain(stalled).chain(unanswered).chain(stuck).collect(),
             last_error,
-            last_look: poll.answered.map(ago),
+            last_poll: poll.answered.map(ago),
             last_renewal: renewal.answered.map(ago),
             oldest_verdict: settle.wanted.map(ago),
             busy_workers: busy.workers,
@@ -168,8 +168,8 @@ impl State {
 impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.role)?;
-        if let Some(ago) = self.last_look {
-            write!(f, "; last look {ago:.1?} ago")?;
+        if let Some(ago) = self.last_poll {
+            write!(f, "; last poll {ago:.1?} ago")?;
         }
         if let Some(ago) = self.last_renewal {
             write!(f, "; last renewal {ago:.1?} ago")?;
@@ -197,7 +197,7 @@ impl fmt::Display for Problem {
             Self::CannotRead => "cannot read the table",
             Self::CannotSettle => "cannot record verdicts",
             Self::CannotRenew => "cannot renew the lease",
-            Self::CannotShare => "cannot share partitions",
+            Self::CannotRebalance => "cannot rebalance the partitions",
             Self::CannotReadPauses => "cannot read what operators have paused",
             Self::Stalled => "all workers are in slow calls",
             Self::Unanswered => "has had no answer of the database for longer than a lease",

@@ -19,8 +19,8 @@ pub(crate) struct Loops {
     pub(crate) settle: LoopHealth,
     /// Renewing the lease.
     pub(crate) lease: LoopHealth,
-    /// Sharing the partitions out.
-    pub(crate) share: LoopHealth,
+    /// Rebalancing the partitions.
+    pub(crate) rebalance: LoopHealth,
     /// Noticing what operators have changed and paused.
     pub(crate) notice: LoopHealth,
 }
@@ -40,7 +40,7 @@ pub(super) struct State {
     pub(super) error: Option<(Instant, Arc<str>)>,
 }
 
-/// What a loop's call may fail with, in words.
+/// An error of a loop's call, in words.
 pub(crate) trait Reason {
     /// The error as text, without secrets.
     fn reason(&self) -> String;

@@ -77,7 +77,7 @@ impl Meters {
             metrics_factory.with("path", path).histogram("dispatch.latency", Unit::Seconds, help)
         };
         let handler = |event_type, name| {
-            let help = "How long a handler call takes; one call of a batch handler counts once.";
+            let help = "Duration of a handler call; a batch call counts once.";
             let labelled = metrics_factory.with("event_type", event_type).with("handler", name);
             labelled.histogram("handler.duration", Unit::Seconds, help)
         };
@@ -96,17 +96,17 @@ impl Meters {
         let seconds = |name, help| metrics_factory.gauge(name, Unit::Seconds, help);
         let meters = Self {
             write: exchange(
-                ("write.duration", "How long inserting a batch takes."),
+                ("write.duration", "Duration of a batch insert."),
                 ("write.rows", "Rows inserted by one call."),
                 ("write.failed", "Inserts that failed."),
             ),
             claim: exchange(
-                ("claim.duration", "How long reading the table takes."),
+                ("claim.duration", "Duration of a table read."),
                 ("claim.rows", "Rows found by one reading of the table."),
                 ("claim.failed", "Readings of the table that failed."),
             ),
             settle: exchange(
-                ("settle.duration", "How long recording a batch takes."),
+                ("settle.duration", "Duration of recording a batch of verdicts."),
                 ("settle.batch", "Verdicts recorded in one transaction."),
                 ("settle.failed", "Batches that could not be recorded at a try."),
             ),
@@ -127,12 +127,12 @@ impl Meters {
             cold_depth: gauge("queue.cold.depth", "Events waiting in the cold queue."),
             in_memory: gauge("in_memory", "Events in memory: queued, running or waiting to be recorded."),
             busy_workers: gauge("handler.busy", "Workers that are in a call of a handler."),
-            oldest_call: seconds("handler.oldest", "For how long the oldest call of a handler has been running."),
+            oldest_call: seconds("handler.oldest", "Age of the oldest running handler call."),
             abandoned: gauge("handler.abandoned", "Blocking handlers that were abandoned while their threads go on."),
             due: gauge("rows.due", "Rows that are due: waiting for a node, or in the memory of one."),
             delayed: gauge("rows.delayed", "Rows whose time has not come."),
             dead: gauge("rows.dead", "Rows that were given up."),
-            oldest: seconds("lag.oldest", "For how long the oldest due row has been due."),
+            oldest: seconds("lag.oldest", "Time since the oldest due row became due."),
             live_nodes: gauge("nodes.live", "Nodes whose lease has not ended."),
             owned_partitions: gauge("partitions.owned", "Partitions that this node owns."),
             unowned_partitions: gauge("partitions.unowned", "Partitions that no node owns."),

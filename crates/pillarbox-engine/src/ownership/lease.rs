@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::{Backoff, jittered};
 use crate::observe::{Loops, ReadFigures};
-use crate::tenure::Standing;
+use crate::tenure::HistoryGuard;
 
 /// A node's right to deliver, kept up by renewing it.
 ///
@@ -25,10 +25,10 @@ pub(crate) struct Lease {
     /// Counts the renewals that fail.
     pub(crate) failed: metrics::Counter,
     pub(crate) loops: Arc<Loops>,
-    pub(crate) standing: Arc<Standing>,
+    pub(crate) history_guard: Arc<HistoryGuard>,
     /// Cancelled when the lease can no longer be relied on.
     pub(crate) lost: CancellationToken,
-    /// What this node tells of itself with each renewal.
+    /// The node's figures, written with each renewal.
     pub(crate) figures: ReadFigures,
 }
 
@@ -54,16 +54,16 @@ impl Lease {
             if sent >= deadline {
                 break;
             }
-            let (mark, figures) = (self.standing.mark(), self.figures.read());
+            let (mark, figures) = (self.history_guard.mark(), self.figures.read());
             let renewal = self.loops.lease.ask(self.store.renew(&self.node, self.length, mark, Some(&figures)));
             let renewal = tokio::time::timeout_at(deadline, renewal).await;
             // Asked whatever the answer is: the connection that it came by may have been the first to the other server.
-            if !self.standing.check_history() {
+            if !self.history_guard.check_history() {
                 return;
             }
             match renewal {
                 Ok(Ok(Renewal::Renewed { mark })) => {
-                    self.standing.confirm(mark);
+                    self.history_guard.confirm(mark);
                     deadline = self.deadline(if planted_bug::is_active("lease_counted_from_the_answer") {
                         Instant::now() + self.length / 2
                     } else {
@@ -75,7 +75,7 @@ impl Lease {
                     }
                 }
                 Ok(Ok(Renewal::Lost)) => break,
-                Ok(Ok(Renewal::WentBack)) => return self.standing.went_back(),
+                Ok(Ok(Renewal::WentBack)) => return self.history_guard.went_back(),
                 Ok(Err(error)) => {
                     self.failed.increment(1);
                     if backoff.is_first() {
@@ -111,10 +111,10 @@ mod tests {
         let (store, lost) = (Arc::new(memory.clone()), CancellationToken::new());
         let failed = metrics::Counter::noop();
         let joined = store.history();
-        let standing = Arc::new(Standing::new(Arc::clone(&store) as _, node.clone(), joined, lost.clone()));
+        let history_guard = Arc::new(HistoryGuard::new(Arc::clone(&store) as _, node.clone(), joined, lost.clone()));
         let random = Arc::new(SystemRandom);
         let (loops, figures) = (Arc::default(), ReadFigures::default());
-        (memory, Lease { store, node, length: LENGTH, random, failed, loops, standing, lost, figures })
+        (memory, Lease { store, node, length: LENGTH, random, failed, loops, history_guard, lost, figures })
     }
 
     #[tokio::test(start_paused = true)]
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lease_that_another_node_cleared_is_lost_at_the_next_renewal() {
+    async fn a_lease_that_another_node_evicted_is_lost_at_the_next_renewal() {
         let (store, lease) = lease().await;
         store.leave(&lease.node).await.expect("leave");
         let sent = Instant::now();
@@ -142,8 +142,8 @@ mod tests {
             let (store, lease) = lease().await;
             let earlier = store.inspect().snapshot();
             let went_back = async {
-                let begun = lease.standing.mark();
-                while lease.standing.mark() == begun {
+                let begun = lease.history_guard.mark();
+                while lease.history_guard.mark() == begun {
                     tokio::time::sleep(LENGTH / 10).await;
                 }
                 if tells {

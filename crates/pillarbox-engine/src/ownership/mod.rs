@@ -1,13 +1,13 @@
 //! The right to deliver: nodes, their leases, and the rows and partitions that point to them.
 //!
 //! The node holds the lease; rows and partitions point to the node. While it lives, what points to it is its own, for
-//! as long as a handler may run. Once its lease has ended and it is cleared away, all that pointed to it is free. So
+//! as long as a handler may run. Once its lease has ended and it is evicted, all that pointed to it is free. So
 //! there is one renewal per node and not one per row, and one way to die.
 //!
 //! # The life of a node
 //!
 //! ```text
-//!                join                       acquire, share
+//!                join                       acquire, rebalance
 //!   ─────────▶ (a new id) ───▶ standing by ───────────────▶ delivering ──┐ renews every third of its lease,
 //!      ▲                            │                        │   │   ▲   │ on a task of its own
 //!      │                            │                        │   │   └───┘
@@ -19,7 +19,7 @@
 //!         verdicts not recorded
 //! ```
 //!
-//! A node that lost its lease never comes back under the same id, so whatever still names the old one names nobody.
+//! A node that lost its lease never comes back under the same id, so rows and partitions that still name the old one name nobody.
 //!
 //! # The safety inequality
 //!
@@ -28,26 +28,26 @@
 //! counts from, and stops a margin earlier:
 //!
 //! ```text
-//!   sent                ≤  renewed                               what is counted from
+//!   sent                ≤  renewed                               the start of the count
 //!   sent + lease − margin  by the node's monotonic clock         the node stops
 //!   sent + lease        ≤  renewed + lease  by the database's    others may take over
 //! ```
 //!
 //! The others need not believe the database's clock either. It may have been set back, or a replica whose clock runs behind may have
-//! been promoted, and the lease of a dead node then seems to run for hours. So every node watches the others: whose lease has not
-//! been renewed for the whole of its length, by the watcher's monotonic clock, is cleared away ([`evict`]). Whoever still relies on
+//! been promoted, and the lease of a dead node then seems to run for hours. So every node watches the others: a node whose lease has not
+//! been renewed for the whole of its length, by the watcher's monotonic clock, is evicted ([`evict`]). A node that still relies on
 //! its lease has renewed it since; should its renewal arrive at the same moment, it comes first, and nothing is cleared, or it
 //! finds that the node is gone. That cannot make two owners:
 //!
 //! ```text
 //!   sent                ≤  renewed  ≤  seen by a watcher              what each counts from
 //!   sent + lease − margin  by the node's monotonic clock              the node stops
-//!   seen + lease           by the watcher's monotonic clock           the watcher clears it away, unless it has renewed
+//!   seen + lease           by the watcher's monotonic clock           the watcher evicts it, unless it has renewed
 //! ```
 //!
 //! Nor need they believe a clock that jumps forward, which would end the leases of the living. Each poll of the nodes tells a process
 //! how far the database's clock may have come by its next one; what the clock shows beyond that ends no lease, until every living
-//! node has had a lease's time to renew ([`LeaseClock`]). A renewal succeeds as long as the node's row is there, since whoever takes over
+//! node has had a lease's time to renew ([`LeaseClock`]). A renewal succeeds as long as the node's row is there, since a node that takes over
 //! deletes it first:
 //!
 //! ```text
@@ -64,36 +64,36 @@
 //!
 //! The inequality spares events a second delivery. It proves nothing: a process may be stopped between looking at its
 //! clock and calling a handler. What keeps the table right is that every verdict is checked where it is recorded, in
-//! the same transaction, with the node's own row locked against those who would clear it away. There are three things a
+//! the same transaction, with the node's own row locked against eviction. There are three things a
 //! node's right can rest on:
 //!
 //! | Fence | Modes | How the right is taken | A verdict changes a row if its node is registered and |
 //! |---|---|---|---|
 //! | table | `single_node`, `ordered` | `acquire`: all partitions at once, if their owner is gone | owns the partitions |
 //! | row | `multi_node` | `claim`, or the row is inserted as the node's own | the row names it in `locked_by` |
-//! | partition | `partitioned` | `share`: the node's part of the partitions, as far as they are free | owns the row's partition |
+//! | partition | `partitioned` | `rebalance`: the node's part of the partitions, as far as they are free | owns the row's partition |
 //!
-//! Expiry alone takes nothing away: an expired node's verdicts stand until somebody clears it away, for until then
-//! nobody else can have delivered its rows. Joining, leaving, acquiring, sharing and clearing away are transactions
+//! Expiry alone takes nothing away: an expired node's verdicts stand until somebody evicts it, for until then
+//! nobody else can have delivered its rows. Joining, leaving, acquiring, rebalancing and evicting are transactions
 //! that exclude each other; they are rare. Settling and renewing never wait for one another.
 //!
 //! # Partitions
 //!
 //! Each of the live nodes should own one contiguous range of the 256 partitions; [`spread`] says which, from nothing
-//! but the list of nodes in the order in which they started. About once a second each node *shares*, in one
-//! transaction: nodes whose lease has ended are cleared away; what the node gives becomes free; of its target it takes
+//! but the list of nodes in the order in which they started. About once a second each node *rebalances*, in one
+//! transaction: nodes whose lease has ended are evicted; what the node gives becomes free; of its target it takes
 //! what is free now, each partition by the next epoch; and it is told what it owns. Nobody waits until all of a target
 //! is free, and nobody decides for anybody else.
 //!
-//! A node with work shares every 675 to 900 ms, an idle one every 1.2 to 1.6 s, one that is idle and alone every 3.75 to 5 s. Right after
+//! A node with work rebalances every 675 to 900 ms, an idle one every 1.2 to 1.6 s, one that is idle and alone every 3.75 to 5 s. Right after
 //! partitions came or went it does so after 100 ms at most, and then twice as long each time.
 //!
 //! ```text
-//!              free, in the target: taken by share                joins move the target
+//!              free, in the target: taken by rebalance            joins move the target
 //!   not ours ──────────────────────────────────────▶ owned ────────────────────────────▶ surplus
 //!      ▲                                               ▲      and moved back, still ours    │ begins nothing of it
 //!      │                                               └────────────────────────────────────┤
-//!      └────────────────────────── given by share ◀── idle: every verdict is recorded ◀─────┘
+//!      └────────────────────── given by rebalance ◀── idle: every verdict is recorded ◀─────┘
 //!                                                     (handlers are told when the drain timeout has passed)
 //! ```
 //!
@@ -111,19 +111,19 @@
 //!
 //! | | |
 //! |---|---|
-//! | a process dies | Its lease ends; the next node to poll clears it away. What it may have been delivering is suspected of having killed it. |
+//! | a process dies | Its lease ends; the next node to poll evicts it. What it may have been delivering is suspected of having killed it. |
 //! | a process stands still past its lease, or is cut off | As above for the others. By itself it stops by its own clock, or when it wakes; what it then brings is refused, and it joins anew. |
 //! | a renewal or its answer is lost | It is sent again. The lease counts from the last one that was confirmed. |
 //! | the database is away | Every node stops by its deadline, and joins anew afterwards. A verdict that could not be recorded is an event that is delivered again. |
 //! | the answer to a settle is lost | It is sent again and refused: the row is terminal, or has other attempts. |
-//! | the answer to a share is lost | What was given is still surplus, and given again; what was taken is told by the next answer. |
+//! | the answer to a rebalance is lost | What was given is still surplus, and given again; what was taken is told by the next answer. |
 //! | the answer to a join is lost | A node stands in the table that nobody is; its part is idle until its lease ends. |
 //! | a handler outlasts the drain timeout while another node waits for its partition | It is told, and keeps the partition until it ends. All other partitions move. |
 //! | the database fails over to a replica that lags, or is restored | The node's lease is lost as soon as a connection reaches another history, or its row is found in an older state: it forgets all it holds and joins anew. Until then, its verdicts change only rows of the very events it delivered. |
 //! | the database restarts | The term goes on, and reads once more from the bottom, since the last commits may be missing. |
 //! | a time of day is wrong or jumps | Nothing, on the hosts of nodes. |
 //! | the database's clock is set back | Leases of the living are renewed as before. One that is not renewed is over after its length, as others see it by their own clocks; without others, its node's part is idle until somebody has watched for so long. |
-//! | the database's clock jumps forward | Leases of the living are renewed, and those of the dead end when they would have ended, as the others reckon by their own clocks. A process that starts after the jump cannot know of it: until the next renewal of a living node, a third of its lease later at most, it takes over at once, and handlers of two nodes may run for one event or key. The verdicts of the one that was cleared away are refused. |
+//! | the database's clock jumps forward | Leases of the living are renewed, and those of the dead end when they would have ended, as the others reckon by their own clocks. A process that starts after the jump cannot know of it: until the next renewal of a living node, a third of its lease later at most, it takes over at once, and handlers of two nodes may run for one event or key. The verdicts of the one that was evicted are refused. |
 //! | a clock loses more than the margin, a suspended host's for instance | Two nodes may deliver at once. One of them has its verdicts refused. |
 //! | a node is told to stop | What it owns is free before it returns, or by the end of its lease if the database cannot be reached. |
 //!
@@ -135,12 +135,12 @@
 //! [`spread`]: pillarbox_core::ownership::spread
 
 mod lease;
+mod lease_watch;
 mod reaper;
 mod rebalancer;
-mod watch;
 mod work;
 
 pub(crate) use lease::Lease;
+pub(crate) use lease_watch::LeaseWatch;
 pub(crate) use reaper::Reaper;
 pub(crate) use rebalancer::Rebalancer;
-pub(crate) use watch::Watch;

@@ -17,12 +17,12 @@ use crate::poll_schedule::PollSchedule;
 const THOROUGH_INTERVAL: Duration = Duration::from_secs(10);
 /// A thorough search takes at most this share of the time, however many rows are pending.
 const THOROUGH_SHARE: u32 = 50;
-/// Shortest interval between two searches, should a node die that nobody can clear away.
+/// Shortest interval between two searches, should a node die that nobody can evict.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
 /// The time between two polls for nodes that have left, while there is work: the rows that they released are to be had at once.
 const NODES_POLL_INTERVAL: Duration = Duration::from_millis(900);
 
-/// Clears away the nodes that die beside this one, as soon as their lease has ended, and frees what they held.
+/// Evicts the nodes that die beside this one, as soon as their lease has ended, and frees what they held.
 #[derive(Debug)]
 pub(crate) struct Reaper {
     pub(crate) store: Arc<dyn Store>,
@@ -31,12 +31,12 @@ pub(crate) struct Reaper {
     pub(crate) random: Arc<dyn Random>,
     pub(crate) poll_schedule: Arc<PollSchedule>,
     pub(crate) telemetry: Arc<Telemetry>,
-    /// Cancelled when this node turns out to have been cleared away itself.
+    /// Cancelled when this node turns out to have been evicted itself.
     pub(crate) lost: CancellationToken,
 }
 
 impl Reaper {
-    /// Runs until this node turns out to have been cleared away itself.
+    /// Runs until this node turns out to have been evicted itself.
     pub(crate) async fn run(self) {
         let mut backoff = Backoff::default();
         let mut neighbours = Neighbours::default();
@@ -101,7 +101,7 @@ impl Neighbours {
             }
             let counters = reaper.telemetry.counters.snapshot();
             // A failure shows elsewhere; this only notices sooner than the interval would.
-            if self.work.is_recent(counters.hot + counters.cold)
+            if self.work.note_events(counters.hot + counters.cold)
                 && let Ok(nodes) = reaper.store.nodes().await
             {
                 let now: HashSet<NodeId> = nodes.into_iter().map(|status| status.node).collect();

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pillarbox_core::clock::Random;
-use pillarbox_core::ownership::{Epochs, Holding, NodeId, Partitions, Share, spread};
+use pillarbox_core::ownership::{Epochs, Holding, NodeId, Partitions, Rebalanced, spread};
 use pillarbox_core::planted_bug;
 use pillarbox_core::store::{Store, highest_seq};
 use tokio::time::{Instant, sleep_until};
@@ -18,7 +18,7 @@ use crate::queue::{InFlight, KeyedQueue};
 const POLL_INTERVAL: Duration = Duration::from_millis(900);
 /// The same on a node that has had nothing to do for a while.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(1600);
-/// The same if there is no other node: whoever comes waits for its share that long, and this one delivers meanwhile.
+/// The same if there is no other node: a node that joins waits for its share that long, and this one delivers meanwhile.
 const ALONE_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The same right after partitions came or went, and then twice as long each time: nodes that start together find each other.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -26,12 +26,12 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
 const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// The same after a while.
 const MAX_CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// For how long partitions that can be given wait for others that almost can, so that they go together.
+/// The time for which partitions that can be given wait for others that almost can, so that they go together.
 const GATHER_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Takes this node's share of the partitions, and gives away what is beyond it.
 ///
-/// When a partition is given, and what becomes of the handlers that run, is in the section on partitions of `ownership/mod.rs`.
+/// The section on partitions of `ownership/mod.rs` says when a partition is given, and what happens to running handlers.
 #[derive(Debug)]
 pub(crate) struct Rebalancer {
     pub(crate) store: Arc<dyn Store>,
@@ -42,12 +42,12 @@ pub(crate) struct Rebalancer {
     pub(crate) random: Arc<dyn Random>,
     /// The time that running handlers may take to end before they are told to stop.
     pub(crate) patience: Duration,
-    /// Cancelled when this node turns out to have been cleared away.
+    /// Cancelled when this node turns out to have been evicted.
     pub(crate) lost: CancellationToken,
 }
 
 impl Rebalancer {
-    /// Runs until this node turns out to have been cleared away.
+    /// Runs until this node turns out to have been evicted.
     pub(crate) async fn run(self) {
         let mut backoff = Backoff::default();
         let mut work = Work::default();
@@ -55,17 +55,17 @@ impl Rebalancer {
         let mut give = Epochs::none();
         let mut soon = MIN_POLL_INTERVAL;
         loop {
-            let health = &self.telemetry.loops.share;
-            match health.ask(self.store.share(&self.node, &give)).await {
-                Ok(Share::Member(holding)) => {
+            let health = &self.telemetry.loops.rebalance;
+            match health.ask(self.store.rebalance(&self.node, &give)).await {
+                Ok(Rebalanced::Member(holding)) => {
                     if backoff.end() {
-                        tracing::info!("partitions can be shared again");
+                        tracing::info!("partitions can be rebalanced again");
                     }
                     let (before, _) = self.queue.assignment();
                     surplus.set(self.deliver_share(&holding).await, Instant::now());
                     let (after, _) = self.queue.assignment();
                     soon = if before == after { (soon * 2).min(ALONE_POLL_INTERVAL) } else { MIN_POLL_INTERVAL };
-                    let every = match (work.is_recent(self.telemetry.counters.snapshot().cold), holding.next_expiry) {
+                    let every = match (work.note_events(self.telemetry.counters.snapshot().cold), holding.next_expiry) {
                         (true, _) => POLL_INTERVAL,
                         (false, Some(_)) => IDLE_POLL_INTERVAL,
                         (false, None) => ALONE_POLL_INTERVAL,
@@ -76,10 +76,10 @@ impl Rebalancer {
                     let latest = Instant::now() + interval;
                     give = holding.epochs.of(health.until(latest, self.given_by(latest, &mut surplus)).await);
                 }
-                Ok(Share::Lost) => return self.lost.cancel(),
+                Ok(Rebalanced::Lost) => return self.lost.cancel(),
                 Err(error) => {
                     if backoff.is_first() {
-                        tracing::warn!(%error, "partitions cannot be shared; trying again");
+                        tracing::warn!(%error, "partitions cannot be rebalanced; trying again");
                     }
                     health.sleep(backoff.next(&*self.random)).await;
                 }
@@ -87,7 +87,7 @@ impl Rebalancer {
         }
     }
 
-    /// Delivers what is this node's share and nothing else; returns the rest of what it owns.
+    /// Delivers this node's share and nothing else; returns the other partitions that it owns.
     async fn deliver_share(&self, holding: &Holding) -> Partitions {
         let surplus = spread::surplus(holding.owned, holding.target.clone());
         let active = holding.owned.difference(surplus);
@@ -147,7 +147,7 @@ impl Rebalancer {
 /// The partitions that are to be given away.
 #[derive(Debug, Default)]
 struct Surplus {
-    /// Each since when, and whether its handlers were told to stop.
+    /// Each with the time since when it is surplus, and true if its handlers were told to stop.
     since: BTreeMap<u8, (Instant, bool)>,
 }
 
@@ -168,7 +168,7 @@ impl Surplus {
         }
     }
 
-    /// Those whose handlers are to be told to stop now. Each is returned once.
+    /// The partitions whose handlers are to be told to stop now. Each is returned once.
     fn overdue(&mut self, now: Instant, patience: Duration) -> Partitions {
         let overdue =
             self.since.iter_mut().filter(|(_, (since, stop_requested))| !stop_requested && now >= *since + patience);

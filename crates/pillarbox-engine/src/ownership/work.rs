@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// For how long after the last event there is work.
+/// The time after the last event for which there is work.
 const BUSY_FOR: Duration = Duration::from_secs(60);
 
 /// Tells if events have come in lately.
@@ -13,8 +13,8 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// True if there is work now, after so many events have come in since the start.
-    pub(super) fn is_recent(&mut self, events: u64) -> bool {
+    /// Notes the number of events that have come in since the start. True if there is work now.
+    pub(super) fn note_events(&mut self, events: u64) -> bool {
         if events != self.events || self.at.is_none() {
             (self.events, self.at) = (events, Some(Instant::now()));
         }

@@ -42,7 +42,7 @@ impl Class {
 /// Tells the class of events.
 #[derive(Debug)]
 pub(crate) struct Classes {
-    /// `None` where all events are of one class, whoever takes them.
+    /// `None` where all events are of one class, whichever handler takes them.
     asked: Option<(Arc<Router>, Arc<DeliveringNode>)>,
     /// By the number of the handler, and its lane.
     known: Mutex<HashMap<(usize, u64), Class>>,
@@ -67,7 +67,7 @@ impl Classes {
         Self { several: AtomicBool::new(several), ..Self::one() }
     }
 
-    /// Those that `router` tells apart.
+    /// The classes that `router` tells apart.
     pub(crate) fn of_handlers(router: &Arc<Router>, deliverer: &Arc<DeliveringNode>) -> Self {
         if !router.may_differ() {
             return Self::one();

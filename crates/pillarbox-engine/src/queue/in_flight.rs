@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::keyed_queue::key_of;
 use super::quarantine::Quarantine;
 use super::registry::FetchGuard;
-use super::{Class, Intake, Item, Unrecorded, WorkQueue};
+use super::{Class, Intake, Item, PendingVerdicts, WorkQueue};
 use crate::operator_pauses::OperatorPauses;
 use crate::poll_schedule::PollSchedule;
 
@@ -43,9 +43,9 @@ pub(crate) struct InFlight {
     fence: Fence,
     quarantine: Mutex<Quarantine>,
     /// The verdicts on their way to the table; `None` unless events keep their order and handlers commit by themselves.
-    unrecorded: Option<Unrecorded>,
+    pending_verdicts: Option<PendingVerdicts>,
     /// True if the last failure of an event that keeps its place is recorded, false if it was refused; `None` until that is known.
-    hold: watch::Sender<Option<bool>>,
+    retry_in_place: watch::Sender<Option<bool>>,
     /// True once the term is over. A handler that blocks its thread may end later, when the next term holds the same row: it changes
     /// nothing of that.
     over: AtomicBool,
@@ -53,11 +53,11 @@ pub(crate) struct InFlight {
 
 impl InFlight {
     /// The rows of a term. `verdicts_are_awaited` says that a handler may wait until [earlier verdicts are
-    /// recorded](Self::earlier_recorded).
+    /// recorded](Self::wait_for_earlier_verdicts).
     pub(crate) fn new(intake: Arc<Intake>, queue: WorkQueue, fence: Fence, verdicts_are_awaited: bool) -> Self {
-        let unrecorded = verdicts_are_awaited.then(Unrecorded::default);
-        let (quarantine, hold, over) = (Mutex::default(), watch::Sender::new(None), AtomicBool::new(false));
-        Self { intake, queue, fence, quarantine, unrecorded, hold, over }
+        let pending_verdicts = verdicts_are_awaited.then(PendingVerdicts::default);
+        let (quarantine, retry_in_place, over) = (Mutex::default(), watch::Sender::new(None), AtomicBool::new(false));
+        Self { intake, queue, fence, quarantine, pending_verdicts, retry_in_place, over }
     }
 
     /// The queue from which workers take.
@@ -79,13 +79,12 @@ impl InFlight {
         self.intake.leave_in_table(rows, self.fence);
     }
 
-    /// Forgets what waits in memory and has it read anew, since operators have changed rows that may be among it. What is being read at this
-    /// moment is not taken.
+    /// Drops the waiting events and rereads them, since operators may have changed their rows. Discards the fetch under way.
     pub(crate) fn invalidate(&self, in_order: bool) {
         self.intake.invalidate(&self.queue, in_order);
     }
 
-    /// What operators have paused.
+    /// The operators' pauses.
     pub(crate) fn pauses(&self) -> &Arc<OperatorPauses> {
         &self.intake.pauses
     }
@@ -141,18 +140,18 @@ impl InFlight {
     /// table](Self::leave_without_verdict).
     #[must_use = "a row whose verdict does not count has to be left in the table"]
     pub(crate) fn note_decision(&self, seq: i64, change: Option<&Change>) -> bool {
-        if let (Some(unrecorded), Some(_)) = (&self.unrecorded, change) {
+        if let (Some(pending_verdicts), Some(_)) = (&self.pending_verdicts, change) {
             let key = match &self.queue {
                 WorkQueue::Ready(_) => Some(ONE_KEY),
                 WorkQueue::Keyed(keyed) => keyed.key_of_running(seq),
             };
             // Before the next event of the key can begin.
-            key.inspect(|key| unrecorded.add(seq, *key));
+            key.inspect(|key| pending_verdicts.add(seq, *key));
         }
         let ended = self.queue.ended(seq, change);
         self.remove(ended.dropped);
         if ended.left {
-            self.no_longer_unrecorded([seq]);
+            self.no_longer_pending([seq]);
         }
         !ended.left
     }
@@ -164,34 +163,34 @@ impl InFlight {
         }
     }
 
-    /// A failure of an event that keeps its place is to be recorded: of one event at a time.
-    pub(crate) fn hold(&self) {
-        self.hold.send_replace(None);
+    /// Begins a retry in place: the failure of an event that keeps its place is to be recorded. One event at a time.
+    pub(crate) fn begin_retry_in_place(&self) {
+        self.retry_in_place.send_replace(None);
     }
 
-    /// Waits until the last failure of an event that keeps its place [is recorded](Self::hold), and returns true, or is refused.
-    pub(crate) async fn wait_hold_recorded(&self) -> bool {
+    /// Waits until the failure of an event that [is retried in place](Self::begin_retry_in_place) is recorded, and returns true, or is refused.
+    pub(crate) async fn wait_for_retry_in_place_recorded(&self) -> bool {
         // The sender lives in `self`, so waiting ends only when it is known.
-        let known = self.hold.subscribe().wait_for(Option::is_some).await.map(|known| *known);
+        let known = self.retry_in_place.subscribe().wait_for(Option::is_some).await.map(|known| *known);
         matches!(known, Ok(Some(true)))
     }
 
-    /// Waits until no verdict is left to be recorded that an event's own must not overtake: those on earlier events of its key.
-    pub(crate) async fn earlier_recorded(&self, row: &Row) {
-        if let (Some(unrecorded), Some(key)) = (&self.unrecorded, self.key(row)) {
-            unrecorded.all_recorded(key).await;
+    /// Waits until the verdicts on earlier events of the key are recorded: an event's own verdict must not overtake them.
+    pub(crate) async fn wait_for_earlier_verdicts(&self, row: &Row) {
+        if let (Some(pending_verdicts), Some(key)) = (&self.pending_verdicts, self.key(row)) {
+            pending_verdicts.all_recorded(key).await;
         }
     }
 
-    /// Waits until the verdict on the row of the call before is recorded, or the database refuses to record it; the next call waits for that of
-    /// this row. It looks again and again, since such waits are rare, and only one caller may be here at a time.
-    pub(crate) async fn after_the_last(&self, seq: i64) {
+    /// Waits until the previous suspect row's verdict is recorded or quarantined, then registers `seq` as the previous row. Polls, because
+    /// such waits are rare. One caller at a time.
+    pub(crate) async fn wait_for_previous_suspect(&self, seq: i64) {
         let Intake { registry, .. } = &*self.intake;
         // In order, a row may be tried again in its place.
-        while registry.watched().is_some_and(|last| last != seq && !self.quarantine.lock().holds(last)) {
+        while registry.awaited_removal().is_some_and(|last| last != seq && !self.quarantine.lock().holds(last)) {
             tokio::time::sleep(CHECK_INTERVAL).await;
         }
-        registry.watch(seq);
+        registry.await_removal(seq);
     }
 
     /// The key by which an event keeps its order; where all of them keep it, they have one.
@@ -203,13 +202,13 @@ impl InFlight {
     }
 
     /// Verdicts are recorded, or never will be.
-    fn no_longer_unrecorded(&self, seqs: impl IntoIterator<Item = i64>) {
-        if let Some(unrecorded) = &self.unrecorded {
-            unrecorded.remove(seqs);
+    fn no_longer_pending(&self, seqs: impl IntoIterator<Item = i64>) {
+        if let Some(pending_verdicts) = &self.pending_verdicts {
+            pending_verdicts.remove(seqs);
         }
     }
 
-    /// Leaves a row in the table whose verdict does not count: it is there as it was, for whichever node owns it.
+    /// Leaves a row in the table whose verdict does not count: it is there as it was, for the node that owns it.
     pub(crate) fn leave_without_verdict(&self, seq: i64) {
         if self.is_over() {
             return;
@@ -271,12 +270,12 @@ impl InFlight {
         if self.is_over() {
             return;
         }
-        let is_hold = |verdict: &&Verdict| matches!(verdict.change, Change::Hold { .. });
-        if let Some(hold) = batch.iter().find(is_hold) {
-            self.hold.send_replace(Some(!refused.contains(&hold.row.seq)));
+        let is_in_place = |verdict: &&Verdict| matches!(verdict.change, Change::RetryInPlace { .. });
+        if let Some(verdict) = batch.iter().find(is_in_place) {
+            self.retry_in_place.send_replace(Some(!refused.contains(&verdict.row.seq)));
         }
-        // What is taken in its place is still in memory.
-        let ended = batch.iter().filter(|verdict| !is_hold(verdict));
+        // An event that is retried in place is still in memory.
+        let ended = batch.iter().filter(|verdict| !is_in_place(verdict));
         let seqs = ended.clone().map(|verdict| verdict.row.seq);
         // Should a refused row be found pending again, it would only be refused again.
         let stays = |seq: &i64| certainly && refused.contains(seq) && self.quarantine.lock().add(*seq);
@@ -286,7 +285,7 @@ impl InFlight {
         // Only now: a poller that starts over later leaves none of them out, and one that did before left them out as taken.
         let lost = if went_back() { seqs.clone().min() } else { None };
         let freed = self.queue.recorded(seqs.map(|seq| (seq, is_recorded(&seq))));
-        self.no_longer_unrecorded(batch.iter().map(|verdict| verdict.row.seq));
+        self.no_longer_pending(batch.iter().map(|verdict| verdict.row.seq));
         let (mut lowest, mut soonest) = (lost.into_iter().chain(freed).min(), None::<Duration>);
         for verdict in batch.iter().filter(|verdict| is_recorded(&verdict.row.seq)) {
             match verdict.change {
@@ -316,7 +315,7 @@ impl InFlight {
         {
             self.poll_schedule().wake_for(freed);
         }
-        self.no_longer_unrecorded([seq]);
+        self.no_longer_pending([seq]);
         let mut quarantine = self.quarantine.lock();
         let oldest = quarantine.make_room();
         let is_added = quarantine.add(seq);
@@ -326,8 +325,8 @@ impl InFlight {
     }
 
     /// The database refuses to record a failure of an event that keeps its place: its worker has it still, and tries it again.
-    pub(crate) fn hold_not_recorded(&self) {
-        self.hold.send_replace(Some(false));
+    pub(crate) fn retry_in_place_not_recorded(&self) {
+        self.retry_in_place.send_replace(Some(false));
     }
 
     /// Waits for the end of the next quarantine, for ever while there is none, and leaves its row to the table.

@@ -25,7 +25,7 @@ const MAX_VERIFIED: usize = 10_000;
 pub(crate) enum HotPath {
     /// All: while this node delivers, every row is its own.
     All,
-    /// Those whose rows were inserted as this node's own; any other may have been claimed by another node.
+    /// The events whose rows were inserted as this node's own; another node may have claimed any other.
     Owned,
     /// None: the order of the table is the order of delivery, or nobody delivers here.
     Off,
@@ -59,7 +59,7 @@ pub(crate) struct Intake {
     pub(crate) notifier: Notifier,
     pub(crate) unverified: Unverified,
     pub(crate) reported: Reported,
-    /// What operators have paused.
+    /// The operators' pauses.
     pub(crate) pauses: Arc<OperatorPauses>,
     /// Notified when an operator of this process has changed pending rows, or what is paused.
     pub(crate) intervened: Notify,
@@ -70,7 +70,7 @@ pub(crate) struct Intake {
     dropping: Throttle,
     complaints: Throttle,
     /// The term under way; `None` while this node owns nothing.
-    term: RwLock<Option<Open>>,
+    term: RwLock<Option<OpenTerm>>,
 }
 
 /// The answer to a committed row that was offered to the hot queue.
@@ -89,7 +89,7 @@ enum Offered {
 
 /// The open side of a term.
 #[derive(Debug)]
-struct Open {
+struct OpenTerm {
     queue: WorkQueue,
     node: NodeId,
 }
@@ -126,7 +126,7 @@ impl Intake {
         let mut term = self.term.write().unwrap_or_else(PoisonError::into_inner);
         self.registry.clear();
         self.release_queue.clear();
-        *term = Some(Open { queue, node });
+        *term = Some(OpenTerm { queue, node });
     }
 
     /// A term ends: no event enters its queue after this returns.
@@ -135,10 +135,8 @@ impl Intake {
         self.unverified.clear();
     }
 
-    /// Forgets what waits in memory, has it read anew, and takes nothing of what is being read or written at this moment: operators have
-    /// changed rows that may be among it. From then on nothing begins that was read before, but for events that are announced in the table
-    /// before they begin. `in_order` says that all events keep the order of the table. `queue` is that of the term, which may be ending: what waits
-    /// in it then is to be delivered still.
+    /// Drops the waiting events and rereads them. Discards the fetch under way, because operators may have changed its rows. Afterwards only
+    /// announced events still begin from memory. `in_order`: all events keep table order. `queue`: the term's queue, even while the term ends.
     pub(crate) fn invalidate(&self, queue: &WorkQueue, in_order: bool) {
         // Held for writing, so that no commit is between its check and the queue.
         let term = self.term.write().unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +166,7 @@ impl Intake {
     pub(crate) fn queue_release(&self, row: RowId) {
         let seq = row.seq;
         if !self.release_queue.push(row, true) {
-            // It finds the row by itself, as it finds whatever it forgot.
+            // A later claim finds the row, as it finds all rows that this node forgot.
             self.registry.remove([seq]);
         }
     }
@@ -200,19 +198,20 @@ impl Intake {
         term.as_ref().map_or((0, 0), |open| open.queue.depths())
     }
 
-    /// Rows of a receipt, `probed`, were looked up after somebody had said that they are committed.
-    pub(super) fn verified(&self, written: &Written, probed: &[i64], found: &Found) {
+    /// Queues rows of a receipt that a look-up has `found`, or logs that the receipt's transaction was rolled back. `probed` are the rows that
+    /// were looked up.
+    pub(super) fn queue_verified(&self, written: &Written, probed: &[i64], found: &Found) {
         let (rows, seqs) = written.rows();
         if !written.is_gone(probed, found) {
             return self.committed(rows, seqs, &|row, seq| found.presence(probed, seq, row.event_id()));
         }
-        // What the cold path has delivered meanwhile, and perhaps deleted, is not announced any more.
+        // A row that the cold path has delivered meanwhile, and perhaps deleted, is not announced any more.
         let Some(first) = rows.first().filter(|_| self.registry.is_announced(probed)) else { return };
-        self.complain(first.event_id(), first.envelope().event_type());
+        self.log_rolled_back_receipt(first.event_id(), first.envelope().event_type());
     }
 
     /// Logs a receipt that was reported for an event that is not in the table.
-    pub(super) fn complain(&self, event_id: &str, event_type: &str) {
+    pub(super) fn log_rolled_back_receipt(&self, event_id: &str, event_type: &str) {
         if let Some(receipts) = self.complaints.report(1) {
             tracing::warn!(
                 event_id,
@@ -242,10 +241,11 @@ impl Intake {
         if theirs {
             self.notifier.committed();
         }
-        self.seek(rows.iter().zip(seqs).filter(|(row, _)| row.is_delayed() && keyed.is_ours(row.partition())));
+        self.poll_for_rows(rows.iter().zip(seqs).filter(|(row, _)| row.is_delayed() && keyed.is_ours(row.partition())));
     }
 
-    fn seek<'a>(&self, rows: impl Iterator<Item = (&'a NewRow, &'a i64)> + Clone) {
+    /// Plans polls of the table that find these rows once they are due.
+    fn poll_for_rows<'a>(&self, rows: impl Iterator<Item = (&'a NewRow, &'a i64)> + Clone) {
         // All rows of a write become visible together, so the first of each due time stands for the rest.
         if let Some((_, seq)) = rows.clone().find(|(row, _)| !row.is_delayed()) {
             self.poll_schedule.poll_for(*seq, Duration::ZERO);
@@ -288,7 +288,7 @@ impl Intake {
             }
         }
         if self.pauses.is_paused(row.envelope().event_type(), row.handler()) {
-            // Whoever resumes it has all of the table read anew.
+            // A resumption has all of the table read anew.
             if holder.is_some() {
                 self.queue_release(row.id(seq));
             } else {
@@ -327,8 +327,8 @@ impl CommitSink for Intake {
             return rows;
         }
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(Open { node, queue }) = term.as_ref() else { return rows };
-        // What the queue has no room for now is left for whichever node claims it first.
+        let Some(OpenTerm { node, queue }) = term.as_ref() else { return rows };
+        // Rows that the queue has no room for now are left for the first node that claims them.
         let mut room = self.hot_capacity.saturating_sub(queue.depths().0);
         let own = |row: NewRow| {
             if row.is_delayed() || room == 0 {
@@ -353,7 +353,7 @@ impl CommitSink for Intake {
     /// Adds the rows that the hot queue could take, if they are known to be committed, to others of the same transaction.
     fn verify(&self, rows: &[NewRow], seqs: &[i64], asked: &mut Vec<i64>) {
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(Open { queue: WorkQueue::Ready(ready), .. }) = term.as_ref() else { return };
+        let Some(OpenTerm { queue: WorkQueue::Ready(ready), .. }) = term.as_ref() else { return };
         let room = self.hot_capacity.saturating_sub(ready.depths().0).min(MAX_VERIFIED).saturating_sub(asked.len());
         asked.extend(self.hot_candidates(rows, seqs).take(room).map(|(_, seq)| seq));
     }
@@ -370,7 +370,7 @@ impl CommitSink for Intake {
             self.verify(rows, seqs, &mut verify);
             // Held for reading until they are queued, so that a term cannot end in between and leave them there.
             let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(Open { queue: WorkQueue::Ready(ready), .. }) = term.as_ref()
+            if let Some(OpenTerm { queue: WorkQueue::Ready(ready), .. }) = term.as_ref()
                 && !verify.is_empty()
                 && self.unverified.push(
                     written,
@@ -392,11 +392,11 @@ impl CommitSink for Intake {
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
         // Between two terms, or before the first, nobody takes them from here.
         let (ready, node) = match term.as_ref() {
-            Some(Open { queue: WorkQueue::Ready(ready), node }) => (ready, node),
-            Some(Open { queue: WorkQueue::Keyed(keyed), .. }) => return self.wake_owners(keyed, rows, seqs),
+            Some(OpenTerm { queue: WorkQueue::Ready(ready), node }) => (ready, node),
+            Some(OpenTerm { queue: WorkQueue::Keyed(keyed), .. }) => return self.wake_owners(keyed, rows, seqs),
             None => {
                 self.notifier.committed();
-                return self.seek(rows.iter().zip(seqs));
+                return self.poll_for_rows(rows.iter().zip(seqs));
             }
         };
         let (mut taken, mut dropped, mut left) = (0_u64, 0_u64, None);
@@ -427,7 +427,7 @@ impl CommitSink for Intake {
             // Taken by the cold path, the row is no longer sought.
             Some(_) if delayed == 0 && taken == 0 => {}
             Some(first) if delayed == 0 => self.poll_schedule.found([*first]),
-            _ => self.seek(rows.iter().zip(seqs)),
+            _ => self.poll_for_rows(rows.iter().zip(seqs)),
         }
     }
 
@@ -435,13 +435,13 @@ impl CommitSink for Intake {
     fn look_for(&self, rows: &[NewRow], seqs: &[i64]) {
         let term = self.term.read().unwrap_or_else(PoisonError::into_inner);
         let theirs = match term.as_ref() {
-            Some(Open { queue: WorkQueue::Keyed(keyed), .. }) => {
+            Some(OpenTerm { queue: WorkQueue::Keyed(keyed), .. }) => {
                 let is_ours = |row: &NewRow| keyed.is_ours(row.partition());
-                self.seek(rows.iter().zip(seqs).filter(|(row, _)| is_ours(row)));
+                self.poll_for_rows(rows.iter().zip(seqs).filter(|(row, _)| is_ours(row)));
                 !rows.iter().all(is_ours)
             }
             open => {
-                self.seek(rows.iter().zip(seqs));
+                self.poll_for_rows(rows.iter().zip(seqs));
                 open.is_none()
             }
         };

@@ -12,10 +12,12 @@ use backlogged::MAX_BACKLOGGED;
 
 pub(crate) use backlogged::Refill;
 pub(super) use state::hash_of as key_of;
-use state::{Admission, Effect, KeyHash, Ready, Running, State, Suspected, Watched, hash, hash_of, partition_of};
+use state::{
+    Admission, AwaitedVerdict, Effect, KeyHash, Ready, Running, State, Suspected, hash, hash_of, partition_of,
+};
 
-use super::turn_queue::Turn;
-use super::{Class, Item, Limits, MAX_PASSED_OVER, Shares};
+use super::dispatch_queue::DispatchKey;
+use super::{Class, FairShares, Item, Limits, MAX_PASSED_OVER};
 use crate::config::FailingKey;
 use crate::operator_pauses::OperatorPauses;
 use crate::queue::Suspects;
@@ -36,16 +38,16 @@ use pillarbox_core::store::{OrderKey, Row};
 /// the memory and no more, so that it cannot keep the others out: then it is *backlogged*, and read apart from the others,
 /// together with all backlogged ones.
 ///
-/// What makes a key wait is in the table: a failing event that is recorded there. Until it is, and until every fetch that
+/// A key waits because of the table: a failing event that is recorded there. Until it is, and until every fetch that
 /// began before is over, the key is *blocked* here.
 ///
-/// What waits behind an event counts as waiting for that event's class. If a class has [its share](Shares), its events are left in
+/// The events that wait behind another one count as waiting for the class of that one. If a class has [its share](FairShares), its events are left in
 /// the table and with them what follows in their keys: then the key *is waited for*, until the table has been read anew for that class.
 /// In the same way a key *is paused* behind an event that is, until an operator resumes it.
 #[derive(Debug)]
 pub(crate) struct KeyedQueue {
     state: Mutex<State>,
-    shares: Arc<Shares>,
+    shares: Arc<FairShares>,
     pauses: Arc<OperatorPauses>,
     /// The deliverer of the node, from which those of the partitions are derived.
     deliverer: Arc<DeliveringNode>,
@@ -100,7 +102,7 @@ impl KeyedQueue {
         capacity: usize,
         workers: usize,
         failing: FailingKey,
-        shares: Arc<Shares>,
+        shares: Arc<FairShares>,
         pauses: Arc<OperatorPauses>,
         deliverer: Arc<DeliveringNode>,
     ) -> Self {
@@ -111,7 +113,7 @@ impl KeyedQueue {
     }
 
     /// The division of workers and memory.
-    pub(crate) fn shares(&self) -> &Arc<Shares> {
+    pub(crate) fn shares(&self) -> &Arc<FairShares> {
         &self.shares
     }
 
@@ -142,19 +144,20 @@ impl KeyedQueue {
         });
         state.queued -= dropped.len();
         state.backlogged.retain(|_, backlogged| active.contains(backlogged.partition));
-        // What has been told to stop goes on as it was told; what begins from now on has not been.
+        // Handlers that were told to stop stay told; those that begin from now on are not.
         state.deliverers.retain(|partition, deliverer| !active.contains(*partition) || !deliverer.lost.is_cancelled());
         state.active = active;
         state.assignment += 1;
-        // A fetch under way may have read rows that were just dropped; to take what follows them would break the order.
+        // A fetch under way may have read rows that were just dropped; taking the rows that follow them would break the order.
         state.assigned_during = state.fetch;
         state.failed_during = state.fetch;
         self.shares.room.notify_one();
         dropped
     }
 
-    /// Throws away what waits but for [what is announced](Item::is_announced) before it begins, unless that is paused or behind what is, and
-    /// returns it. All of it is read again from the lowest of it on, and nothing that a fetch under way brings is taken: it would overtake that.
+    /// Drops the waiting events and returns them. An [announced](Item::is_announced) event stays, unless it or an earlier one of its key is
+    /// paused. The dropped events are read again from the lowest on, and nothing that a fetch under way brings is taken: it would overtake
+    /// them.
     pub(crate) fn drop_waiting(&self) -> Vec<i64> {
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -173,20 +176,20 @@ impl KeyedQueue {
         });
         state.list_anew();
         state.queued -= dropped.len();
-        // What was to be read of keys apart from the others is read with them now.
+        // Keys that were to be read apart are read with the others now.
         let floors = state.backlogged.drain().map(|(_, backlogged)| backlogged.floor.saturating_add(1));
         let lowest = floors.chain(dropped.iter().copied()).min();
         if let Some(lowest) = lowest {
             state.free_from(lowest);
         }
         if !state.paused_keys.is_empty() {
-            // What they wait behind may be over, or resumed.
+            // The events that they wait behind may be over, or resumed.
             state.paused_keys.clear();
             state.free_from(1);
         }
         state.assigned_during = state.fetch;
         state.failed_during = state.fetch;
-        // What is listed now may be of another class than before, and one that is closed may be empty.
+        // The listed events may be of another class than before, and a closed queue may be empty.
         self.shares.items.notify_one();
         self.shares.room.notify_one();
         dropped
@@ -198,7 +201,7 @@ impl KeyedQueue {
         (state.assignment, state.active)
     }
 
-    /// True if events of this partition are delivered here, or may be: before the first share, any may.
+    /// True if events of this partition are delivered here, or may be: before the first rebalance, any may.
     pub(crate) fn is_ours(&self, partition: u8) -> bool {
         let state = self.state.lock();
         state.assignment == 0 || state.active.contains(partition)
@@ -233,7 +236,7 @@ impl KeyedQueue {
             }
         }
         state.fetch += 1;
-        let heads = state.headless <= state.failed_during || !state.watched.is_empty();
+        let heads = state.headless <= state.failed_during || !state.awaited.is_empty();
         FetchStart { number: state.fetch, freed: state.freed.take(), heads }
     }
 
@@ -243,7 +246,7 @@ impl KeyedQueue {
         state.intervened_during = state.fetch;
     }
 
-    /// A fetch has seen whether any event in the table is RETRY or DEAD. Nobody but this node makes one so of those it owns.
+    /// A fetch has seen if any event in the table is RETRY or DEAD (`heads`). Of the events that this node owns, no other node makes one so.
     pub(crate) fn saw_heads(&self, fetch: u64, heads: bool) {
         let mut state = self.state.lock();
         if heads {
@@ -350,9 +353,9 @@ impl KeyedQueue {
     pub(crate) fn pop_more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
         let mut state = self.state.lock();
         let (mut items, mut passed) = (Vec::new(), Vec::new());
-        let (turn, max) = (Turn::of(class), self.shares.take(class, max));
+        let (dispatch_key, max) = (DispatchKey::of(class), self.shares.take(class, max));
         while items.len() < max && passed.len() < MAX_PASSED_OVER {
-            let Some((number, ready)) = state.pop_ready(turn) else { break };
+            let Some((number, ready)) = state.pop_ready(dispatch_key) else { break };
             if state.item_of(&ready).is_some_and(&wanted) {
                 if let Some(mut item) = state.run(ready, &self.deliverer) {
                     item.begin(false);
@@ -362,7 +365,7 @@ impl KeyedQueue {
                 passed.push((number, ready));
             }
         }
-        state.ready.put_back(turn, passed);
+        state.ready.put_back(dispatch_key, passed);
         self.shares.refund(class, max - items.len());
         let is_wanted = items.iter().any(|item| self.wants(&state, item));
         drop(state);
@@ -391,8 +394,8 @@ impl KeyedQueue {
         let mut state = self.state.lock();
         let Some(Running { key: Some(hash), head: true, .. }) = state.running.get(&seq) else { return };
         // As if it had ended: the table shows the rest of its key from the commit on.
-        let watched = Watched::frees(*hash);
-        state.watch(seq, watched);
+        let awaited = AwaitedVerdict::frees(*hash);
+        state.await_verdict(seq, awaited);
     }
 
     /// An event has been decided about: `change` is to be recorded, or it is `None` and the row was found to have changed.
@@ -408,7 +411,7 @@ impl KeyedQueue {
         if let (Some(hash), Some(change)) = (hash, change) {
             if self.failing.blocks(change) && !planted_bug::is_active("key_goes_on_while_its_head_retries") {
                 let fetch = state.fetch;
-                state.watch(seq, Watched::blocks(hash, change, fetch));
+                state.await_verdict(seq, AwaitedVerdict::blocks(hash, change, fetch));
                 state.failed_during = fetch;
                 if !planted_bug::is_active("failed_head_drops_nothing") {
                     ended.dropped = state.drop_above(hash, seq);
@@ -416,7 +419,7 @@ impl KeyedQueue {
             } else if head {
                 // The table shows the rest of the key as soon as this is recorded, and the reader has gone on above it: until
                 // it has come back, nothing of the key is taken.
-                state.watch(seq, Watched::frees(hash));
+                state.await_verdict(seq, AwaitedVerdict::frees(hash));
             }
         }
         if let Some(hash) = hash {
@@ -442,7 +445,7 @@ impl KeyedQueue {
         let mut ended = Decided { left: true, dropped: Vec::new() };
         let Some(Running { key: hash, .. }) = state.running.remove(&seq) else { return ended };
         if let Some(hash) = hash {
-            state.watch(seq, Watched::frees(hash));
+            state.await_verdict(seq, AwaitedVerdict::frees(hash));
             ended.dropped = state.drop_above(hash, seq);
             state.released(hash);
         } else {
@@ -469,7 +472,7 @@ impl KeyedQueue {
         }
         let hash = hash(key);
         state.failed_during = state.fetch;
-        state.watch(seq, Watched::blocks(hash, change, state.fetch));
+        state.await_verdict(seq, AwaitedVerdict::blocks(hash, change, state.fetch));
         Some(state.drop_above(hash, seq))
     }
 
@@ -478,12 +481,12 @@ impl KeyedQueue {
     pub(crate) fn recorded(&self, verdicts: impl IntoIterator<Item = (i64, bool)>) -> Option<i64> {
         let mut state = self.state.lock();
         let state = &mut *state;
-        if state.watched.is_empty() {
+        if state.awaited.is_empty() {
             return None;
         }
         let (mut freed, mut answered) = (None, false);
         for (seq, recorded) in verdicts {
-            let Some(Watched { key: hash, effect, read_again }) = state.watched.remove(&seq) else { continue };
+            let Some(AwaitedVerdict { key: hash, effect, read_again }) = state.awaited.remove(&seq) else { continue };
             if matches!(effect, Effect::Blocks { .. }) {
                 // Even if it was refused: a first try, whose answer was lost, may have been recorded.
                 state.failed_during = state.fetch;
@@ -499,7 +502,7 @@ impl KeyedQueue {
                         state.free_from(seq);
                     }
                 }
-                // What was to keep the key waiting does not, or was not taken: it has to be read again, and what was dropped behind it.
+                // The event does not keep the key waiting, or was not taken: it has to be read again, with the events dropped behind it.
                 Effect::Blocks { .. } | Effect::Frees => free_from(state, seq),
             }
             if let Some(blocked) = state.keys.get_mut(&hash).and_then(|key| key.blocked.as_mut()) {
@@ -523,7 +526,7 @@ impl KeyedQueue {
     /// True if a key waits for this event, which has failed, until that [is recorded](Self::recorded).
     pub(crate) fn waits_for_failed(&self, seq: i64) -> bool {
         let state = self.state.lock();
-        state.watched.get(&seq).is_some_and(|watched| matches!(watched.effect, Effect::Blocks { .. }))
+        state.awaited.get(&seq).is_some_and(|awaited| matches!(awaited.effect, Effect::Blocks { .. }))
     }
 
     /// The number of events that wait.

@@ -6,8 +6,8 @@ use pillarbox_core::ownership::PriorAttempt;
 use pillarbox_core::store::Row;
 use tokio::time::Instant;
 
-use super::turn_queue::{Turn, TurnQueue};
-use super::{Charge, Class, Dropped, MAX_PASSED_OVER, Shares};
+use super::dispatch_queue::{DispatchKey, DispatchQueue};
+use super::{Charge, Class, Dropped, FairShares, MAX_PASSED_OVER};
 use crate::operator_pauses::OperatorPauses;
 
 /// The answer to cold events that were to be queued.
@@ -53,9 +53,9 @@ impl Item {
         }
     }
 
-    /// What it waits for.
-    pub(super) fn turn(&self) -> Turn {
-        Turn { class: self.class, alone: self.runs_alone() }
+    /// The dispatch key under which it waits.
+    pub(super) fn dispatch_key(&self) -> DispatchKey {
+        DispatchKey { class: self.class, alone: self.runs_alone() }
     }
 
     /// A worker takes it: as what it is called with, or beside that.
@@ -74,23 +74,23 @@ impl Item {
 #[derive(Debug)]
 pub(crate) struct ReadyQueue {
     state: Mutex<State>,
-    shares: Arc<Shares>,
+    shares: Arc<FairShares>,
     hot_capacity: usize,
     cold_capacity: usize,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    hot: TurnQueue<Item>,
-    cold: TurnQueue<Item>,
+    hot: DispatchQueue<Item>,
+    cold: DispatchQueue<Item>,
     /// Hot events taken since the last cold one.
     hot_in_a_row: u8,
     closed: bool,
 }
 
 impl State {
-    fn next(&mut self, shares: &Shares) -> Option<Item> {
-        let take = |queue: &mut TurnQueue<Item>| queue.pop_first(|turn| shares.is_turn(turn));
+    fn next(&mut self, shares: &FairShares) -> Option<Item> {
+        let take = |queue: &mut DispatchQueue<Item>| queue.pop_first(|key| shares.may_dispatch(key));
         if self.hot_in_a_row < 2
             && let Some(item) = take(&mut self.hot)
         {
@@ -107,18 +107,18 @@ impl State {
 }
 
 impl ReadyQueue {
-    pub(crate) fn new(hot_capacity: usize, cold_capacity: usize, shares: Arc<Shares>) -> Self {
+    pub(crate) fn new(hot_capacity: usize, cold_capacity: usize, shares: Arc<FairShares>) -> Self {
         Self { state: Mutex::default(), shares, hot_capacity, cold_capacity }
     }
 
     /// The division of workers and memory.
-    pub(crate) fn shares(&self) -> &Arc<Shares> {
+    pub(crate) fn shares(&self) -> &Arc<FairShares> {
         &self.shares
     }
 
-    /// What an event waits for. One worker alone has nothing run beside anything, and all that it takes may be in order.
-    fn turn(&self, item: &Item) -> Turn {
-        if self.shares.workers() == 1 { Turn::of(item.class) } else { item.turn() }
+    /// The dispatch key of an event. A single worker runs nothing beside anything, so all events of a class share one key and keep their order.
+    fn dispatch_key(&self, item: &Item) -> DispatchKey {
+        if self.shares.workers() == 1 { DispatchKey::of(item.class) } else { item.dispatch_key() }
     }
 
     /// Queues a hot event that was committed at `since`; false if there is no room for it, or the queue is closed.
@@ -132,13 +132,13 @@ impl ReadyQueue {
         let charge = Some(Charge::new(&self.shares, class, &row, false));
         let prior_attempt = PriorAttempt::Clean;
         let item = Item { row, path: Path::Hot, since, prior_attempt, class, charge, deliverer: None };
-        state.hot.push(self.turn(&item), item);
+        state.hot.push(self.dispatch_key(&item), item);
         drop(state);
         self.shares.items.notify_one();
         true
     }
 
-    /// Queues cold events, no more than [there was room for](Shares::fetch_room), unless what was read `is_called_off`. `reading` is the
+    /// Queues cold events, no more than [there was room for](FairShares::fetch_room), unless what was read `is_called_off`. `reading` is the
     /// class that is read by itself.
     pub(crate) fn push_cold(
         &self,
@@ -152,7 +152,7 @@ impl ReadyQueue {
         if state.closed {
             return Pushed::Closed;
         }
-        // Under the lock: whoever calls it off afterwards finds these events in the queue, and drops them.
+        // Under the lock: a call-off that comes later finds these events in the queue, and drops them.
         if is_called_off() {
             return Pushed::CalledOff(rows);
         }
@@ -165,7 +165,7 @@ impl ReadyQueue {
             }
             let charge = Some(Charge::new(&self.shares, class, &row, true));
             let item = Item { row, path: Path::Cold, since, prior_attempt, class, charge, deliverer: None };
-            state.cold.push(self.turn(&item), item);
+            state.cold.push(self.dispatch_key(&item), item);
         }
         debug_assert!(state.cold.len() <= self.cold_capacity, "I7: a claim takes at most the free slots");
         drop(state);
@@ -205,12 +205,12 @@ impl ReadyQueue {
     pub(crate) fn pop_more(&self, class: Class, max: usize, wanted: impl Fn(&Item) -> bool) -> Vec<Item> {
         let mut state = self.state.lock();
         let state = &mut *state;
-        let (turn, max) = (Turn::of(class), self.shares.take(class, max));
+        let (dispatch_key, max) = (DispatchKey::of(class), self.shares.take(class, max));
         let mut items = Vec::new();
         for queue in [&mut state.hot, &mut state.cold] {
             let mut passed = Vec::new();
             while items.len() < max && passed.len() < MAX_PASSED_OVER {
-                match queue.pop(turn) {
+                match queue.pop(dispatch_key) {
                     Some((_, mut item)) if wanted(&item) => {
                         item.begin(false);
                         items.push(item);
@@ -219,7 +219,7 @@ impl ReadyQueue {
                     None => break,
                 }
             }
-            queue.put_back(turn, passed);
+            queue.put_back(dispatch_key, passed);
         }
         self.shares.refund(class, max - items.len());
         items
@@ -243,8 +243,8 @@ impl ReadyQueue {
         self.shares.items.notify_one();
     }
 
-    /// Throws away what is queued but for [what is announced](Item::is_announced) before it begins and is not paused, and returns it. If all
-    /// events keep their order, what is behind another one goes with it.
+    /// Drops the queued events and returns them. An [announced](Item::is_announced) event stays, unless it is paused or, if all events keep
+    /// their order, behind a dropped one.
     pub(crate) fn drop_waiting(&self, in_order: bool, pauses: &OperatorPauses) -> Dropped {
         let mut dropped = Dropped::default();
         let mut state = self.state.lock();
@@ -296,7 +296,7 @@ mod tests {
 
     fn queue() -> Arc<ReadyQueue> {
         let most = Limits { rows: CAPACITY, bytes: usize::MAX };
-        Arc::new(ReadyQueue::new(CAPACITY, CAPACITY, Arc::new(Shares::new(Classes::one(), CAPACITY, most))))
+        Arc::new(ReadyQueue::new(CAPACITY, CAPACITY, Arc::new(FairShares::new(Classes::one(), CAPACITY, most))))
     }
 
     fn row(seq: i64) -> Row {

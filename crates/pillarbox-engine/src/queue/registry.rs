@@ -28,7 +28,7 @@ const MAX_SKIPPED: usize = MAX_EXCLUDED / 2;
 /// Three races decide its shape.
 ///
 /// *Hot against cold.* Between a commit and the call of `notify_committed`, the cold path may find the row, deliver and settle
-/// it. So a write announces its rows, whoever comes first turns "announced" into "taken", and the other finds nothing
+/// it. So a write announces its rows, the first path turns "announced" into "taken", and the other finds nothing
 /// left to take.
 ///
 /// *Fetch against settle.* A fetch may read a row that is pending in its snapshot and return it after the row was handled
@@ -53,7 +53,7 @@ struct Entries {
     /// Rows that other nodes may have, and until when this one does not take them.
     skipped: HashMap<i64, Instant>,
     /// The row for whose removal somebody waits.
-    watched: Option<i64>,
+    awaited_removal: Option<i64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,8 +126,8 @@ impl Registry {
         let mut entries = self.entries.lock();
         let entries = &mut *entries;
         for seq in seqs {
-            if entries.watched == Some(seq) {
-                entries.watched = None;
+            if entries.awaited_removal == Some(seq) {
+                entries.awaited_removal = None;
             }
             if !entries.fetching {
                 entries.rows.remove(&seq);
@@ -163,14 +163,14 @@ impl Registry {
         seqs.iter().map(partition).collect()
     }
 
-    /// Begins anew with nothing: between two terms of this node another may have delivered whatever is known here, so a
+    /// Begins anew with nothing: between two terms of this node another may have delivered any row known here, so a
     /// row announced before a term may not be taken hot in it.
     pub(crate) fn clear(&self) {
         let mut entries = self.entries.lock();
         entries.rows.clear();
         entries.settled.clear();
         entries.skipped.clear();
-        entries.watched = None;
+        entries.awaited_removal = None;
     }
 
     /// Operators have changed rows that may be in memory: what was announced is not taken hot any more, and what a fetch under way brings
@@ -208,15 +208,15 @@ impl Registry {
         self.entries.lock().rows.values().filter_map(partition).collect()
     }
 
-    /// Watches a row that is taken, in the place of another.
-    pub(crate) fn watch(&self, seq: i64) {
+    /// Awaits the removal of a row that is taken, in the place of another.
+    pub(crate) fn await_removal(&self, seq: i64) {
         let mut entries = self.entries.lock();
-        entries.watched = matches!(entries.rows.get(&seq), Some(Entry::Taken { .. })).then_some(seq);
+        entries.awaited_removal = matches!(entries.rows.get(&seq), Some(Entry::Taken { .. })).then_some(seq);
     }
 
-    /// The row that is watched, until it is removed; it may be taken again at once.
-    pub(crate) fn watched(&self) -> Option<i64> {
-        self.entries.lock().watched
+    /// The row whose removal is awaited, until it is removed; it may be taken again at once.
+    pub(crate) fn awaited_removal(&self) -> Option<i64> {
+        self.entries.lock().awaited_removal
     }
 
     /// The number of rows that are taken.
@@ -375,20 +375,20 @@ mod tests {
         assert_eq!(registry.take_announced(row(3)), HotTake::Unknown, "another node may have delivered it since");
     }
 
-    /// Whoever waits would else wait for one that waits for him.
+    /// Otherwise two rows could wait for each other.
     #[test]
-    fn a_watched_row_is_watched_no_more_once_it_was_removed() {
+    fn a_row_whose_removal_is_awaited_is_forgotten_once_it_was_removed() {
         let registry = Registry::default();
-        registry.watch(1);
-        assert_eq!(registry.watched(), None, "it is not taken");
+        registry.await_removal(1);
+        assert_eq!(registry.awaited_removal(), None, "it is not taken");
         let take = || registry.begin_fetch().admit([(row(1), true, None), (row(2), true, None)]);
         assert_eq!(take(), [true, true]);
-        registry.watch(1);
+        registry.await_removal(1);
         registry.remove([2]);
-        assert_eq!(registry.watched(), Some(1));
+        assert_eq!(registry.awaited_removal(), Some(1));
         registry.remove([1]);
         assert_eq!(take(), [true, true], "it has failed, and is tried again");
-        assert_eq!(registry.watched(), None);
+        assert_eq!(registry.awaited_removal(), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::Registry;
 use crate::backoff::Backoff;
 use crate::poll_schedule::PollSchedule;
 
-/// Rows to remember at most; what is beyond that this node finds by itself, as it finds whatever it forgot.
+/// Rows to remember at most. A claim finds the others, as it finds all rows that this node forgot.
 const MAX_ROWS: usize = 100_000;
 /// Rows released by one statement at most.
 pub(crate) const MAX_RELEASED_AT_ONCE: usize = 5_000;

@@ -62,7 +62,7 @@ impl Reported {
                 let found = Found::new(found);
                 for First { seq, event_id, event_type } in receipts {
                     if found.presence(&seqs, seq, &event_id) == Presence::Gone {
-                        intake.complain(&event_id, &event_type);
+                        intake.log_rolled_back_receipt(&event_id, &event_type);
                     }
                 }
             }

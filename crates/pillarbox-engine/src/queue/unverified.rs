@@ -91,7 +91,7 @@ impl Unverified {
                 Ok(found) => {
                     let found = Found::new(found);
                     for Receipt { written, rows, .. } in receipts {
-                        intake.verified(written, rows, &found);
+                        intake.queue_verified(written, rows, &found);
                     }
                 }
                 Err(error) => {

@@ -113,9 +113,9 @@ impl WorkQueue {
 /// The events that were thrown away from a queue: the table has them.
 #[derive(Debug, Default)]
 pub(crate) struct Dropped {
-    /// Those that this node reads anew.
+    /// The events that this node reads anew.
     pub(crate) read_anew: Vec<i64>,
-    /// Those that are paused, for any node to take once they are resumed.
+    /// The paused events, for any node to take once they are resumed.
     pub(crate) paused: Vec<RowId>,
 }
 

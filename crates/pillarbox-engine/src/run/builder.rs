@@ -114,7 +114,7 @@ impl<K> OutboxBuilder<K> {
         self.set(|config| config.wake_up.enabled = enabled)
     }
 
-    /// The interval between looks for old events, and the most that are deleted in one transaction. Default: hourly, 2,000.
+    /// The interval between polls for old events, and the most that are deleted in one transaction. Default: hourly, 2,000.
     pub fn purge_interval(mut self, interval: Duration, batch: usize) -> Self {
         self.config.purge.interval = interval;
         self.config.purge.batch = batch;
@@ -201,7 +201,7 @@ impl<K> OutboxBuilder<K> {
         let delivers = matches!(acquired, Some(Acquired::Owner { .. }));
         let opened = supervisor.opened.clone();
         let outbox = Outbox::launch(shared, supervisor, membership, acquired);
-        // What is committed from now on is handed over in memory: a program that writes one event and stops has it delivered.
+        // Events committed from now on are handed over in memory: a program that writes one event and stops has it delivered.
         if delivers {
             opened.cancelled().await;
         }

@@ -2,7 +2,6 @@ use std::fmt;
 use std::time::Duration;
 
 use pillarbox_core::error::{StoreError, StoreErrorKind};
-use pillarbox_core::hash::HashMap;
 use pillarbox_core::ownership::NodeMode;
 use pillarbox_core::store::{
     Backlog, FIRST_PAGE, Fetch, FetchScope, Fetched, FetchedRow, Heads, OrderKey, Pause, PauseKind, Store, operation,
@@ -11,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tracing::Instrument as _;
 
 use super::{Config, Outbox};
+use crate::operator_pauses::PausedKeys;
 
 /// The time between the first two questions to the database. It doubles from one to the next.
 const MIN_PAUSE: Duration = Duration::from_millis(5);
@@ -119,7 +119,7 @@ impl DrainRules {
             }
             fetch.without_handlers = without_handlers;
         }
-        let mut behind = Behind::default();
+        let mut paused_keys = PausedKeys::default();
         (fetch.limit, fetch.max_bytes) = (PAGE_ROWS, PAGE_BYTES);
         for _ in 0..MAX_PAGES {
             let Fetched { mut rows, truncated, .. } = store.fetch(&fetch).await?;
@@ -127,7 +127,7 @@ impl DrainRules {
             let untimed = rows.iter().filter(|row| !row.is_timed()).map(FetchedRow::seq).max();
             rows.sort_unstable_by_key(FetchedRow::seq);
             for row in &rows {
-                match behind.waits(row, pauses) {
+                match keep_paused(&mut paused_keys, row, pauses) {
                     true if self.order == Order::All => return Ok(true),
                     true => {}
                     false => return Ok(false),
@@ -169,22 +169,13 @@ enum Order {
     All,
 }
 
-/// The keys of which an earlier event is paused, each with that event.
-#[derive(Debug, Default)]
-struct Behind(HashMap<OrderKey, i64>);
-
-impl Behind {
-    /// True if a row, read after the earlier ones of its key, is paused or waits behind one that is.
-    fn waits(&mut self, row: &FetchedRow, pauses: &[Pause]) -> bool {
-        let FetchedRow::Row(row) = row else { return false };
-        let is_paused = pauses.iter().any(|pause| pause.applies_to(row.event.event_type(), row.handler.as_deref()));
-        let Some(key) = row.order_key() else { return is_paused };
-        if is_paused {
-            let first = self.0.entry(key).or_insert(row.seq);
-            *first = row.seq.min(*first);
-            return true;
-        }
-        self.0.get(&key).is_some_and(|first| row.seq > *first)
+/// Notes a row, read after the earlier ones of its key. True if it is paused, or waits behind one that is.
+fn keep_paused(paused_keys: &mut PausedKeys<OrderKey>, row: &FetchedRow, pauses: &[Pause]) -> bool {
+    let FetchedRow::Row(row) = row else { return false };
+    let is_paused = pauses.iter().any(|pause| pause.applies_to(row.event.event_type(), row.handler.as_deref()));
+    match row.order_key() {
+        Some(key) => paused_keys.keep(key, row.seq, is_paused),
+        None => is_paused,
     }
 }
 
@@ -265,7 +256,7 @@ impl Outbox {
             Some(latest) => timeout_at(latest, self.until_nothing_is_due()).await.ok().flatten(),
             None => self.until_nothing_is_due().await,
         };
-        // What comes next to be delivered, after nothing was due, has the time that is left.
+        // Events that come after nothing was due have the time that is left.
         self.shutdown_within(deadline.saturating_sub(began.elapsed())).await;
         let counting = async {
             let left = match complete {

@@ -43,7 +43,7 @@ impl Outbox {
         let drain_rules = DrainRules::new(Some(supervisor.mode), &supervisor.config);
         wake_each_other(&shared, &supervisor.random, &tasks, &stop, true);
         follow(&shared, &supervisor.random, &tasks, &stop);
-        // Where rows are deleted when they are delivered, one that is not there may have been. Whoever only writes does not know.
+        // If delivered rows are deleted, a missing row may have been delivered. An outbox that only writes does not know.
         if !supervisor.config.settle.delete_done {
             look_up_reported(&shared, &tasks, &stop);
         }

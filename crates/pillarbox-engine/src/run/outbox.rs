@@ -186,7 +186,7 @@ impl Outbox {
         Pauses::of_outbox(&*self.shared.store, &self.shared.intake)
     }
 
-    /// What operators have paused, as this process last knew: less than two seconds ago while it delivers something, and otherwise at the
+    /// The operators' pauses, as this process last knew them: less than two seconds ago while it delivers something, and otherwise at the
     /// last reading of its gauges. [`pauses`](Self::pauses) asks the database.
     #[must_use]
     pub fn known_pauses(&self) -> Vec<Pause> {

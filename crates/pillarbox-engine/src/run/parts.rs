@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 use super::supervisor::Supervisor;
 use super::{Shared, TypePause};
 use crate::claim::{OperatorChanges, OperatorChangesLoop, OrderedPoller, PassedOver, Poller, ReadCursor, ReadState};
-use crate::dispatch::{Completion, CrashTracker, Positions, Unknown, Worker};
+use crate::dispatch::{Completion, CrashTracker, ParkLimit, Positions, Worker};
 use crate::maintain::{Purger, ReadPointKeeper, Task};
 use crate::observe::Telemetry;
 use crate::ownership::{Reaper, Rebalancer};
-use crate::queue::{Classes, InFlight, KeyedQueue, Limits, ReadyQueue, Shares, Suspects, WorkQueue};
+use crate::queue::{Classes, FairShares, InFlight, KeyedQueue, Limits, ReadyQueue, Suspects, WorkQueue};
 use crate::settle::{Complaints, Settler};
 use crate::tenure::Tenure;
 
@@ -31,7 +31,7 @@ pub(super) struct Signals {
     pub(super) stop_claiming: CancellationToken,
     /// Drops running handlers.
     pub(super) abandon: CancellationToken,
-    /// Ends watching the handlers.
+    /// Ends the reports on handlers.
     pub(super) drained: CancellationToken,
     /// Ends repeated attempts to record verdicts.
     pub(super) give_up: CancellationToken,
@@ -72,7 +72,7 @@ impl<'a> Parts<'a> {
             _ => (Classes::of_handlers(router, &deliverer), supervisor.type_pause.clone()),
         };
         let most = Limits { rows: dispatch.cold_capacity, bytes: dispatch.payload_memory };
-        let shares = Arc::new(Shares::new(classes, dispatch.workers, most));
+        let shares = Arc::new(FairShares::new(classes, dispatch.workers, most));
         let queue = match tenure.mode {
             NodeMode::Partitioned => {
                 let (capacity, failing) = (dispatch.cold_capacity, config.retry.failing_key);
@@ -108,7 +108,7 @@ impl<'a> Parts<'a> {
             policy: Arc::clone(&config.retry.policy),
             max_attempts: config.retry.max_attempts,
             unroutable: config.dispatch.unroutable,
-            unknown: Arc::new(Unknown::new(Arc::clone(&shared.store), config.dispatch.unroutable_dead_after)),
+            park_limit: Arc::new(ParkLimit::new(Arc::clone(&shared.store), config.dispatch.unroutable_dead_after)),
             handler_timeout: config.dispatch.handler_timeout,
             interceptors: interceptors.clone(),
             tenure: self.tenure.clone(),
@@ -117,7 +117,7 @@ impl<'a> Parts<'a> {
             type_pause: self.type_pause.clone(),
             operator_changes: Arc::clone(&self.operator_changes),
             ending: self.signals.stop_claiming.clone(),
-            deliverer: Arc::clone(&self.deliverer),
+            node: Arc::clone(&self.deliverer),
             abandon: self.signals.abandon.clone(),
             completion: Completion {
                 store: Arc::clone(&shared.store),
@@ -149,12 +149,12 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Watches the handlers until the workers are done: what they end with is to be told as well.
-    pub(super) fn watch(&self) -> impl Future<Output = ()> + use<> {
+    /// Reports slow calls and failures until the workers are done, the last ones included.
+    pub(super) fn report_calls(&self) -> impl Future<Output = ()> + use<> {
         let (telemetry, drained) = (Arc::clone(&self.supervisor.shared.telemetry), self.signals.drained.clone());
         async move {
             let Telemetry { calls, failures, .. } = &*telemetry;
-            drained.run_until_cancelled(join(calls.watch(), failures.run())).await;
+            drained.run_until_cancelled(join(calls.report_slow_calls(), failures.run())).await;
         }
     }
 
@@ -202,7 +202,7 @@ impl<'a> Parts<'a> {
             config.claim.clone(),
             self.type_pause.clone(),
         )
-        .with_rows_that_leave(config.settle.delete_done)
+        .with_delete_done(config.settle.delete_done)
     }
 
     pub(super) fn rebalancer(&self, queue: &Arc<KeyedQueue>) -> Rebalancer {

@@ -34,7 +34,7 @@ const START_GRACE: Duration = Duration::from_secs(5);
 /// ```
 ///
 /// # Errors
-/// Those of the start.
+/// The errors of the start.
 pub async fn start_unless<E>(
     starting: impl Future<Output = Result<Outbox, E>>,
     stop: impl Future<Output = ()>,

@@ -17,8 +17,8 @@ use super::{Config, Role, Shared, TypePause};
 use crate::backoff::{Backoff, jittered};
 use crate::handlers::{Interceptors, Router};
 use crate::observe::ReadFigures;
-use crate::ownership::{Lease, Watch};
-use crate::tenure::{Standing, Tenure};
+use crate::ownership::{Lease, LeaseWatch};
+use crate::tenure::{HistoryGuard, Tenure};
 
 /// The number of tries of a start to get the lock of the nodes, each time for as long as the store waits for a lock: some two minutes.
 const MAX_START_TRIES: u32 = 12;
@@ -92,7 +92,7 @@ impl Supervisor {
     }
 
     /// Registers this node, and asks for the right to deliver. Where a transaction of somebody else holds the lock that nodes take to
-    /// join and to take over, it waits: the operator who holds it will end it, and whoever starts this process would only start it
+    /// join and to take over, it waits: the operator who holds it will end it, and a process manager would only start this process
     /// again.
     pub(super) async fn enter(&self) -> Result<(Membership, Option<Acquired>), StoreError> {
         let mut backoff = Backoff::default();
@@ -112,7 +112,7 @@ impl Supervisor {
         match self.begin(membership).await {
             Ok(begun) => Ok(begun),
             Err(error) => {
-                // Nobody runs under its name: until its lease ended, others would leave it its share.
+                // No process runs under its name: until its lease ended, others would leave it its share.
                 self.leave(&node).await;
                 Err(error)
             }
@@ -204,7 +204,7 @@ impl Supervisor {
             return;
         }
         if backoff.is_first() {
-            tracing::warn!(%node, "a node was no member any more as soon as it had joined; do all statements reach the same database? Trying again");
+            tracing::warn!(%node, "the node's registration was gone right after it joined; check that all statements reach the same database (proxy, replica, replaced file); joining again");
         }
         tokio::time::sleep(backoff.next(&*self.random)).await;
     }
@@ -213,42 +213,18 @@ impl Supervisor {
     async fn live(&self, member: &Membership, acquired: Option<Acquired>) {
         let lost = CancellationToken::new();
         let (store, node) = (Arc::clone(&self.shared.store), member.node.clone());
-        let standing = Arc::new(Standing::new(store, node, member.history.clone(), lost.clone()));
-        let lease = Lease {
-            store: Arc::clone(&self.shared.store),
-            node: member.node.clone(),
-            length: self.config.ownership.lease,
-            random: Arc::clone(&self.random),
-            failed: self.shared.telemetry.meters.renewals_failed.clone(),
-            loops: Arc::clone(&self.shared.telemetry.loops),
-            standing: Arc::clone(&standing),
-            lost: lost.clone(),
-            figures: ReadFigures::new(Arc::clone(&self.shared.telemetry), {
-                let intake = Arc::clone(&self.shared.intake);
-                move || {
-                    let (hot, cold) = intake.depths();
-                    hot + cold
-                }
-            }),
-        };
+        let history_guard = Arc::new(HistoryGuard::new(store, node, member.history.clone(), lost.clone()));
+        let lease = self.lease(member, &history_guard, &lost);
         // On a task of its own, so that no handler and no slow statement of this node delays a renewal.
         let sent = member.sent;
         let ended = CancellationToken::new();
         let renewing = ended.clone().run_until_cancelled_owned(async move { lease.keep(sent).await });
         self.tasks.spawn(vital("lease", lost.clone(), renewing).in_current_span());
-        let watch = Watch {
-            store: Arc::clone(&self.shared.store),
-            node: member.node.clone(),
-            mode: self.mode,
-            lease: self.config.ownership.lease,
-            poll_schedule: Arc::clone(&self.shared.intake.poll_schedule),
-            random: Arc::clone(&self.random),
-        };
-        let watching = ended.clone().run_until_cancelled_owned(watch.keep());
-        self.tasks.spawn(vital("watch of nodes", lost.clone(), watching).in_current_span());
+        let watching = ended.clone().run_until_cancelled_owned(self.lease_watch(member).keep());
+        self.tasks.spawn(vital("lease watch", lost.clone(), watching).in_current_span());
         let ended = ended.drop_guard();
         let turn = tokio::select! {
-            turn = self.wait_for_turn(member, acquired, &standing) => turn,
+            turn = self.wait_for_turn(member, acquired, &history_guard) => turn,
             () = lost.cancelled() => None,
             () = self.stop.cancelled() => None,
         };
@@ -273,12 +249,45 @@ impl Supervisor {
         self.shared.telemetry.loops.lease.clear();
     }
 
+    /// The lease of an incarnation.
+    fn lease(&self, member: &Membership, history_guard: &Arc<HistoryGuard>, lost: &CancellationToken) -> Lease {
+        let Shared { store, telemetry, intake, .. } = &*self.shared;
+        let intake = Arc::clone(intake);
+        let queued = move || {
+            let (hot, cold) = intake.depths();
+            hot + cold
+        };
+        Lease {
+            store: Arc::clone(store),
+            node: member.node.clone(),
+            length: self.config.ownership.lease,
+            random: Arc::clone(&self.random),
+            failed: telemetry.meters.renewals_failed.clone(),
+            loops: Arc::clone(&telemetry.loops),
+            history_guard: Arc::clone(history_guard),
+            lost: lost.clone(),
+            figures: ReadFigures::new(Arc::clone(telemetry), queued),
+        }
+    }
+
+    /// The watch of an incarnation over the leases of the other nodes.
+    fn lease_watch(&self, member: &Membership) -> LeaseWatch {
+        LeaseWatch {
+            store: Arc::clone(&self.shared.store),
+            node: member.node.clone(),
+            mode: self.mode,
+            lease: self.config.ownership.lease,
+            poll_schedule: Arc::clone(&self.shared.intake.poll_schedule),
+            random: Arc::clone(&self.random),
+        }
+    }
+
     /// Waits until this node is the owner; `None` if its registration is gone.
     async fn wait_for_turn(
         &self,
         member: &Membership,
         mut acquired: Option<Acquired>,
-        standing: &Arc<Standing>,
+        history_guard: &Arc<HistoryGuard>,
     ) -> Option<Tenure> {
         let mut backoff = Backoff::default();
         let mut stands_by_for = None;
@@ -295,14 +304,14 @@ impl Supervisor {
                         Some(interventions) => interventions,
                         None => self.interventions().await,
                     };
-                    let (node, standing) = (member.node.clone(), Arc::clone(standing));
+                    let (node, history_guard) = (member.node.clone(), Arc::clone(history_guard));
                     return Some(Tenure {
                         node,
                         mode: self.mode,
                         unclean,
                         has_lost_a_lease: member.has_lost_a_lease,
                         interventions,
-                        standing,
+                        history_guard,
                     });
                 }
                 Ok(Acquired::Lost) => return None,

@@ -37,7 +37,7 @@ pub(super) enum Ended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CutShort {
     TimedOut,
-    AsAsked,
+    LimitPassed,
     LeaseLost,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for CutShort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TimedOut => "the drain timeout has passed",
-            Self::AsAsked => "the outbox stops now, as it was told to",
+            Self::LimitPassed => "the shutdown limit has passed",
             Self::LeaseLost => "the lease is lost",
         })
     }
@@ -66,7 +66,7 @@ pub(super) struct Term<'a> {
     crashes: Arc<CrashTracker>,
     in_flight: Arc<InFlight>,
     signals: Signals,
-    deliverers: TaskTracker,
+    delivery_tasks: TaskTracker,
     settler: TaskTracker,
     settling: tokio::task::AbortHandle,
 }
@@ -85,40 +85,40 @@ impl<'a> Term<'a> {
         shared.intake.open(parts.in_flight.queue().clone(), parts.tenure.node.clone());
         supervisor.opened.cancel();
 
-        let (deliverers, settler) = (TaskTracker::new(), TaskTracker::new());
+        let (delivery_tasks, settler) = (TaskTracker::new(), TaskTracker::new());
         let lost = || signals.lost.clone();
         let settling = settler.spawn(vital("settler", lost(), settle.run()).in_current_span()).abort_handle();
         for slot in shared.telemetry.calls.open(config.dispatch.workers) {
-            deliverers.spawn(vital("worker", lost(), Arc::clone(&worker).run(slot)).in_current_span());
+            delivery_tasks.spawn(vital("worker", lost(), Arc::clone(&worker).run(slot)).in_current_span());
         }
-        settler.spawn(vital("watch", lost(), parts.watch()).in_current_span());
+        settler.spawn(vital("call reports", lost(), parts.report_calls()).in_current_span());
         match parts.in_flight.queue() {
             WorkQueue::Ready(queue) => {
-                deliverers.spawn(vital("poller", lost(), parts.poller(queue).run()).in_current_span());
+                delivery_tasks.spawn(vital("poller", lost(), parts.poller(queue).run()).in_current_span());
             }
             WorkQueue::Keyed(queue) => {
-                deliverers.spawn(vital("poller", lost(), parts.ordered_poller(queue).run()).in_current_span());
+                delivery_tasks.spawn(vital("poller", lost(), parts.ordered_poller(queue).run()).in_current_span());
                 let rebalancer = parts.while_claiming(parts.rebalancer(queue).run());
-                deliverers.spawn(vital("rebalancer", lost(), rebalancer).in_current_span());
+                delivery_tasks.spawn(vital("rebalancer", lost(), rebalancer).in_current_span());
             }
         }
         // As long as a call may begin.
         let changes = parts.while_delivering(parts.operator_changes_loop().run());
         settler.spawn(vital("operator changes", lost(), changes).in_current_span());
         let read_point = parts.while_claiming(parts.read_point_keeper().run());
-        deliverers.spawn(vital("read point keeper", lost(), read_point).in_current_span());
+        delivery_tasks.spawn(vital("read point keeper", lost(), read_point).in_current_span());
         if let Some(purger) = parts.purger() {
-            deliverers.spawn(vital("purger", lost(), purger.run()).in_current_span());
+            delivery_tasks.spawn(vital("purger", lost(), purger.run()).in_current_span());
         }
         if parts.tenure.mode == NodeMode::SingleNode {
             let verifier = parts.while_claiming(parts.verify());
-            deliverers.spawn(vital("verifier", lost(), verifier).in_current_span());
+            delivery_tasks.spawn(vital("verifier", lost(), verifier).in_current_span());
         }
         if parts.tenure.fence() == Fence::Row {
             let reaper = parts.while_claiming(parts.reaper().run());
-            deliverers.spawn(vital("reaper", lost(), reaper).in_current_span());
+            delivery_tasks.spawn(vital("reaper", lost(), reaper).in_current_span());
             let releases = parts.while_claiming(parts.run_releases());
-            deliverers.spawn(vital("release queue", lost(), releases).in_current_span());
+            delivery_tasks.spawn(vital("release queue", lost(), releases).in_current_span());
         }
 
         Self {
@@ -128,7 +128,7 @@ impl<'a> Term<'a> {
             // The last sender of verdicts that is no task's goes with it, so that the settler ends after the workers.
             tenure: parts.tenure,
             signals,
-            deliverers,
+            delivery_tasks,
             settler,
             settling,
         }
@@ -146,7 +146,7 @@ impl<'a> Term<'a> {
         shared.intake.close();
         self.signals.stop_claiming.cancel();
         let patience = if matches!(ended, Ended::LeaseLost) {
-            // What is queued belongs to the next owner; handlers that run were told.
+            // The queued events belong to the next owner; running handlers were told.
             self.in_flight.abandon();
             self.signals.give_up.cancel();
             drain_timeout.min(LOST_LEASE_TIMEOUT)
@@ -154,14 +154,14 @@ impl<'a> Term<'a> {
             self.in_flight.close();
             drain_timeout
         };
-        self.deliverers.close();
+        self.delivery_tasks.close();
         let drain = async {
             tokio::select! {
-                drained = timeout(patience, self.deliverers.wait()) => drained.err().map(|_elapsed| match ended {
+                drained = timeout(patience, self.delivery_tasks.wait()) => drained.err().map(|_elapsed| match ended {
                     Ended::Stopped => CutShort::TimedOut,
                     Ended::LeaseLost => CutShort::LeaseLost,
                 }),
-                () = hurry.cancelled() => Some(CutShort::AsAsked),
+                () = hurry.cancelled() => Some(CutShort::LimitPassed),
                 // A lease lost while draining: nothing more may begin.
                 () = self.signals.lost.cancelled(), if matches!(ended, Ended::Stopped) => Some(CutShort::LeaseLost),
             }
@@ -179,8 +179,8 @@ impl<'a> Term<'a> {
             let queued = self.in_flight.abandon();
             tracing::info!(queued, "{cut_short}; queued and running events are left to the next owner");
             self.signals.abandon.cancel();
-            if timeout(LAST_TASKS_TIMEOUT, self.deliverers.wait()).await.is_err() {
-                tracing::warn!("a handler blocks its thread; it is no longer waited for");
+            if timeout(LAST_TASKS_TIMEOUT, self.delivery_tasks.wait()).await.is_err() {
+                tracing::warn!("a handler blocks its thread; the shutdown continues without it");
             }
         }
         self.signals.drained.cancel();
@@ -196,14 +196,14 @@ impl<'a> Term<'a> {
             self.release().await;
         }
         self.in_flight.clear();
-        let Loops { poll, settle, share, notice, .. } = &*telemetry.loops;
-        for health in [poll, settle, share, notice] {
+        let Loops { poll, settle, rebalance, notice, .. } = &*telemetry.loops;
+        for health in [poll, settle, rebalance, notice] {
             health.clear();
         }
         ended
     }
 
-    /// Releases the rows that are still in memory, so that another node delivers it at once and does not take this one for dead.
+    /// Releases the rows still in memory, so that other nodes deliver them at once and do not treat this node as dead.
     async fn release(&self) {
         let rows = match self.tenure.fence() {
             Fence::Table | Fence::Partition => self.crashes.under_way(),

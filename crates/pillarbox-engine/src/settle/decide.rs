@@ -11,7 +11,7 @@ use pillarbox_core::store::{NO_HANDLER, Row};
 use crate::handlers::{Unroutable, UnroutableReason};
 use crate::observe::clean_error;
 
-/// Longest wait a handler can ask for. What it means by more is never, which is DEAD.
+/// The longest delay that a handler can ask for; a longer one is capped.
 const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Shortest wait for an event whose delivery counted no attempt. Without one, a handler that asks for none would be called in a loop that no limit
@@ -32,7 +32,7 @@ pub(crate) enum AttemptEnd {
     /// The handler returned, and its transaction has recorded that its event is DONE.
     Recorded,
     /// The handler returned, and its transaction could not be committed, or has been and nobody knows: the table alone decides.
-    Unrecorded(String),
+    CommitUncertain(String),
     /// The handler panicked, with this message.
     Panicked(String),
     /// No handler takes the event.
@@ -72,7 +72,7 @@ pub(crate) fn decide_row(row: &Row, attempt: AttemptEnd, rules: &Rules<'_>) -> D
     match attempt {
         // A position is kept, or not, before anything is decided.
         AttemptEnd::Ended(Ok(Outcome::Done | Outcome::DeliveredAs(_))) | AttemptEnd::Recorded => Change::Done.into(),
-        AttemptEnd::Unrecorded(error) => {
+        AttemptEnd::CommitUncertain(error) => {
             Change::Retry { attempts, delay: COMMIT_RETRY_DELAY, error: Some(clean_error(&error)) }.into()
         }
         AttemptEnd::NotBegun => Change::Retry { attempts, delay: Duration::ZERO, error: None }.into(),

@@ -166,7 +166,7 @@ impl Settler {
         let before = self.history.clone();
         let (Ok(answers) | Err(answers)) = self.telemetry.loops.settle.ask(both).await;
         let mut parts = [(one, answers.0), (other, answers.1)];
-        // What is recorded does not wait for what has to be tried again.
+        // A recorded part does not wait for one that has to be tried again.
         parts.sort_by_key(|(_, answer)| answer.is_err());
         for (part, answer) in parts {
             // Recording the first part anew may have taken until after a restart, which concerns the second part as well.
@@ -188,7 +188,7 @@ impl Settler {
         let call = call.instrument(tracing::debug_span!("settle", events = batch.len(), again));
         let answer = self.telemetry.meters.settle.measure(call, |_refused| batch.len()).await;
         // Its answer does not matter here: if the database went back, the lease ends by it, and this task with the term.
-        self.tenure.standing.check_history();
+        self.tenure.history_guard.check_history();
         answer.map_err(|error| FailedCall { error, took: began.elapsed() })
     }
 
@@ -292,7 +292,7 @@ impl Settler {
                 }
                 Change::Retry { attempts, .. } if *attempts > verdict.expected.attempts => 1,
                 Change::Retry { .. } => 2,
-                Change::Hold { .. } => 1,
+                Change::RetryInPlace { .. } => 1,
                 Change::Dead { .. } => 3,
             };
             totals[kind] += 1;
@@ -318,10 +318,10 @@ impl Settler {
                 let there: HashMap<i64, RowId> = there.into_iter().map(|row| (row.seq, row)).collect();
                 let is_another = |row: &RowId| there.get(&row.seq).is_some_and(|there| there != row);
                 if batch.iter().any(|verdict| is_another(&verdict.row)) {
-                    self.tenure.standing.went_back();
+                    self.tenure.history_guard.went_back();
                 }
             }
-            Err(error) => tracing::debug!(%error, "what stands in the places of refused verdicts could not be asked"),
+            Err(error) => tracing::debug!(%error, "the rows of refused verdicts cannot be looked up"),
         }
     }
 
@@ -334,7 +334,7 @@ impl Settler {
         match self.store.acquire(&self.tenure.node).await {
             Ok(Acquired::Owner { .. }) => {}
             Ok(Acquired::Standby { .. } | Acquired::Lost) => self.lost.cancel(),
-            Err(error) => tracing::debug!(%error, "whether this node is still the owner could not be asked"),
+            Err(error) => tracing::debug!(%error, "ownership cannot be checked"),
         }
     }
 
@@ -349,8 +349,8 @@ impl Settler {
                 "the database refuses to record verdicts; the handlers of their events are called again within a minute"
             );
         }
-        if matches!(verdict.change, Change::Hold { .. }) {
-            return self.in_flight.hold_not_recorded();
+        if matches!(verdict.change, Change::RetryInPlace { .. }) {
+            return self.in_flight.retry_in_place_not_recorded();
         }
         self.in_flight.quarantine(row.seq);
     }
@@ -403,7 +403,7 @@ fn plainer(verdict: &Verdict) -> Option<Verdict> {
     }
     let error = match &mut plain.change {
         Change::Retry { error: Some(error), .. }
-        | Change::Hold { error, .. }
+        | Change::RetryInPlace { error, .. }
         | Change::Rescued { error, .. }
         | Change::Dead { error, .. } => error,
         Change::Done | Change::DeliveredAs(_) | Change::Remove | Change::Retry { error: None, .. } => return None,

@@ -1,14 +1,14 @@
-//! The right by which a node delivers, from becoming an owner to ceasing to be one.
+//! A node's right to deliver during one term.
 
-mod standing;
+mod history_guard;
 
 use std::sync::Arc;
 
 use pillarbox_core::ownership::{Fence, NodeId, NodeMode, PriorAttempt};
 
-pub(crate) use standing::Standing;
+pub(crate) use history_guard::HistoryGuard;
 
-/// By what right a node delivers, from becoming an owner to ceasing to be one.
+/// A node's right to deliver during one term: from becoming an owner to ceasing to be one.
 #[derive(Debug, Clone)]
 pub(crate) struct Tenure {
     pub(crate) node: NodeId,
@@ -20,7 +20,7 @@ pub(crate) struct Tenure {
     /// The number of times that operators had intervened before anything was read.
     pub(crate) interventions: i64,
     /// The check that the database is still the one that the node has joined.
-    pub(crate) standing: Arc<Standing>,
+    pub(crate) history_guard: Arc<HistoryGuard>,
 }
 
 impl Tenure {
@@ -28,7 +28,7 @@ impl Tenure {
         self.mode.fence()
     }
 
-    /// Reads the column `locked_by` of a row that is about to be delivered. Who has lost a lease itself cannot tell an attempt that
+    /// Reads the column `locked_by` of a row that is about to be delivered. A process that has lost a lease itself cannot tell an attempt that
     /// crashed from one whose node was cut off by the same outage and could not take its announcement back. So it counts none, and
     /// announces its own: should that crash, the next process counts it.
     pub(crate) fn prior_attempt(&self, locked_by: Option<&str>) -> PriorAttempt {

@@ -19,8 +19,8 @@ impl Checker {
         let node = delivery.node();
         let known = self.members.knows_its_end(node) && !self.members.is_registered(node);
         for (too_late, when) in [
-            (known, "after it was cleared away, and could know"),
-            (self.members.outlives_its_lease(node), "long after it was cleared away"),
+            (known, "after it was evicted, and could know"),
+            (self.members.outlives_its_lease(node), "long after it was evicted"),
             (self.members.outlives_its_history(node), "long after the database failed over"),
         ] {
             if too_late {

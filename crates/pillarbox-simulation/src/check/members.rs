@@ -193,7 +193,7 @@ impl Members {
         }
     }
 
-    /// Reads the table of nodes after a statement; returns the partitions that a share gave away.
+    /// Reads the table of nodes after a statement; returns the partitions that a rebalance gave away.
     pub fn read(&mut self, store: &MemoryStore, op: &Op) -> Result<Option<Given>, Violation> {
         let bad = |what| Err(Violation::new("I2", what));
         let now = Instant::now();
@@ -227,7 +227,7 @@ impl Members {
                 && !lost.is_empty()
             {
                 match op {
-                    Op::Share(node, give) if *node == id => {
+                    Op::Rebalance(node, give) if *node == id => {
                         for partition in lost.iter() {
                             let epoch = give.get(partition).unwrap_or_default();
                             if self.given.insert((id.clone(), partition), epoch) == Some(epoch) {
@@ -254,7 +254,7 @@ impl Members {
             let ended = now >= member.renewed + self.lease;
             if !left && !ended && !member.loose {
                 let age = now - member.renewed;
-                return bad(format!("{node} was cleared away {age:?} after it renewed its lease, by {op:?}"));
+                return bad(format!("{node} was evicted {age:?} after it renewed its lease, by {op:?}"));
             }
         }
         Ok(given)

@@ -3,7 +3,7 @@
 //! | | |
 //! |---|---|
 //! | `rows` | I1, I4, I5, I6, I9: what a statement may make of a row |
-//! | `members` | I2: who is registered, who owns what, who may be cleared away |
+//! | `members` | I2: who is registered, who owns what, who may be evicted |
 //! | `effects` | that what a handler writes in the transaction of its event happens once |
 //! | `pauses` | that no call of what operators have paused begins |
 //! | `brokers` | I3, I8, I9: what a broker may be sent, and what counts as sent |

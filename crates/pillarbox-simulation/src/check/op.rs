@@ -21,18 +21,18 @@ pub enum Op {
     /// A node asks for all partitions.
     Acquire(NodeId),
     /// A node gives and takes partitions.
-    Share(NodeId, Epochs),
+    Rebalance(NodeId, Epochs),
     /// A node renews its lease.
     Renew(NodeId),
     /// A node unregisters.
     Leave(NodeId),
-    /// A node clears another away.
+    /// A node evicts another.
     Evict(NodeId),
     /// A node takes rows.
     Claim(NodeId),
     /// A node gives rows back.
     Release(NodeId, Vec<RowId>),
-    /// Dead nodes and their rows are cleared away.
+    /// Dead nodes are evicted, and their rows freed.
     Reclaim(NodeId),
     /// Rows get a partition.
     AssignPartitions(Vec<(RowId, u8)>),
@@ -65,7 +65,7 @@ impl Op {
             self,
             Self::Join(_)
                 | Self::Acquire(_)
-                | Self::Share(..)
+                | Self::Rebalance(..)
                 | Self::Renew(_)
                 | Self::Leave(_)
                 | Self::Evict(_)

@@ -161,14 +161,16 @@ impl Checker {
             }
             Becomes::Remove if becomes.is_none() => Ok(()),
             Becomes::Retry { attempts, .. }
-            | Becomes::Hold { attempts, .. }
+            | Becomes::RetryInPlace { attempts, .. }
             | Becomes::Dead { attempts, .. }
             | Becomes::Rescued { attempts, .. }
                 if after.is_some_and(|after| after.attempts != *attempts) =>
             {
                 Err(("I5", format!("{attempts} attempts were to be recorded")))
             }
-            Becomes::Retry { attempts, .. } | Becomes::Hold { attempts, .. } if becomes == Some(Status::Retry) => {
+            Becomes::Retry { attempts, .. } | Becomes::RetryInPlace { attempts, .. }
+                if becomes == Some(Status::Retry) =>
+            {
                 calls.justify(*attempts)
             }
             Becomes::Dead { attempts, .. } if becomes == Some(Status::Dead) => {

@@ -1,7 +1,7 @@
 use std::fmt::Debug;
 
 use pillarbox_core::clock::Timestamp;
-use pillarbox_core::ownership::{Acquired, Reclaimed, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Rebalanced, Reclaimed, Renewal};
 use pillarbox_core::store::{
     Backlog, Fetched, FetchedRow, InboxConsumer, Interventions, NodeStatus, PartitionBacklog, Pause, Purged, RowId,
     RowState, Writers,
@@ -22,7 +22,7 @@ impl Brief for i64 {}
 impl Brief for Vec<i64> {}
 impl Brief for Acquired {}
 impl Brief for Renewal {}
-impl Brief for Share {}
+impl Brief for Rebalanced {}
 impl Brief for Reclaimed {}
 impl Brief for Writers {}
 impl Brief for Timestamp {}

@@ -147,7 +147,7 @@ impl Link {
             }
             return Err(self.unavailable(name, "the database cannot be reached"));
         }
-        if matches!(op, Some(Op::Join(_) | Op::Acquire(_) | Op::Share(..))) && chance.permille(weather.contends) {
+        if matches!(op, Some(Op::Join(_) | Op::Acquire(_) | Op::Rebalance(..))) && chance.permille(weather.contends) {
             sleep(chance.millis(1, 100)).await;
             self.trouble(name, "the lock is taken");
             return Err(StoreError::new(StoreErrorKind::Contention, name, "the lock is taken"));
@@ -155,7 +155,7 @@ impl Link {
         let connections = self.connect();
         // What gives a row back and arrives late frees one that its node has claimed anew: nothing in the row tells the two claims apart.
         let frees = name == operation::RELEASE || op.as_ref().is_some_and(Op::puts_off_claimed_rows);
-        let gives = matches!(&op, Some(Op::Share(_, give)) if !give.is_empty());
+        let gives = matches!(&op, Some(Op::Rebalance(_, give)) if !give.is_empty());
         if !frees && chance.permille(weather.detaches * if gives { 10 } else { 1 }) {
             return self.send_off(name, op, effect, connections).await;
         }

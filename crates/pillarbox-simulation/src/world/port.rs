@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use pillarbox_core::clock::Timestamp;
 use pillarbox_core::error::StoreError;
 use pillarbox_core::event::EventId;
-use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Reclaimed, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, LeaseMark, NodeId, NodeMode, Rebalanced, Reclaimed, Renewal};
 use pillarbox_core::row::Verdict;
 use pillarbox_core::store::{
     Admin, AuditEntry, AuditedAction, Backlog, BegunAttempt, Blocked, Counts, DeadEvent, DeadFilter, EventFilter,
@@ -71,10 +71,10 @@ impl Store for Link {
         let call = async move { store.acquire(&id).await };
         self.call(operation::ACQUIRE, Some(Op::Acquire(node.clone())), call).await
     }
-    async fn share(&self, node: &NodeId, give: &Epochs) -> Result<Share, StoreError> {
+    async fn rebalance(&self, node: &NodeId, give: &Epochs) -> Result<Rebalanced, StoreError> {
         let (store, id, given) = (self.database.store.clone(), node.clone(), give.clone());
-        let call = async move { store.share(&id, &given).await };
-        self.call(operation::SHARE, Some(Op::Share(node.clone(), give.clone())), call).await
+        let call = async move { store.rebalance(&id, &given).await };
+        self.call(operation::REBALANCE, Some(Op::Rebalance(node.clone(), give.clone())), call).await
     }
     async fn renew(
         &self,

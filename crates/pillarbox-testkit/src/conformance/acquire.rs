@@ -5,7 +5,7 @@ use tokio::task::JoinSet;
 
 use crate::Harness;
 use crate::events::HOUR;
-use crate::nodes::{member, owner, share, sharer, stranger};
+use crate::nodes::{member, owner, rebalance, rebalancer, stranger};
 use crate::run::{Db, Outcome};
 
 /// On tables that nobody owns, the first node to ask becomes the owner.
@@ -60,17 +60,17 @@ pub(super) async fn acquire_takes_over_from_an_expired_node<H: Harness>(db: &Db<
     Ok(())
 }
 
-/// A node that was cleared away, or never joined, cannot own anything and is told so.
-pub(super) async fn acquire_by_a_node_that_was_cleared_is_lost<H: Harness>(db: &Db<H>) -> Outcome {
+/// A node that was evicted, or never joined, cannot own anything and is told so.
+pub(super) async fn acquire_by_a_node_that_was_evicted_is_lost<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     assert_eq!(store.acquire(&stranger()?).await?, Acquired::Lost, "it never joined");
 
     let first = owner(&*store).await?;
     db.expire(&first).await?;
     let second = owner(&*store).await?;
-    assert_eq!(store.acquire(&first).await?, Acquired::Lost, "the second node cleared it away");
+    assert_eq!(store.acquire(&first).await?, Acquired::Lost, "the second node evicted it");
 
-    // Its own attempt clears an expired node away too.
+    // Its own attempt evicts an expired node too.
     db.expire(&second).await?;
     assert_eq!(store.acquire(&second).await?, Acquired::Lost, "its own lease has ended");
     Ok(())
@@ -130,15 +130,15 @@ pub(super) async fn acquire_says_whether_the_owner_before_had_left<H: Harness>(d
         node = next;
     }
 
-    // Whoever clears it away, and though it owned a part only.
+    // Whichever node evicts it, and though it owned a part only.
     db.expire(&node).await?;
     let next = member(&*store).await?;
     store.reclaim(&next, false).await?;
-    assert!(unclean(store.acquire(&next).await?)?, "a reclaim cleared it away");
+    assert!(unclean(store.acquire(&next).await?)?, "a reclaim evicted it");
     store.leave(&next).await?;
-    let [first, second] = [sharer(&*store).await?, sharer(&*store).await?];
+    let [first, second] = [rebalancer(&*store).await?, rebalancer(&*store).await?];
     for node in [&first, &second] {
-        share(&*store, node, Partitions::NONE).await?;
+        rebalance(&*store, node, Partitions::NONE).await?;
     }
     store.leave(&first).await?;
     db.expire(&second).await?;

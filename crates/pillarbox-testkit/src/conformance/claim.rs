@@ -219,7 +219,7 @@ pub(super) async fn claim_tells_of_a_holder_that_died<H: Harness>(db: &Db<H>) ->
     Ok(())
 }
 
-/// Neither a node that never joined, nor one that has left or was cleared away, takes a row.
+/// Neither a node that never joined, nor one that has left or was evicted, takes a row.
 pub(super) async fn claim_by_an_unregistered_node_takes_nothing<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written) = (db.store(), event()?);
     let seqs = db.write(vec![written.clone()]).await?;

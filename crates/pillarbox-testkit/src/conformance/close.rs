@@ -47,7 +47,7 @@ pub(super) async fn close_makes_every_call_fail_with_the_name_of_its_operation<H
         (operation::CHECK, store.check().await.err()),
         (operation::JOIN, store.join(&node, NodeMode::SingleNode, HOUR).await.err()),
         (operation::ACQUIRE, store.acquire(&node).await.err()),
-        (operation::SHARE, store.share(&node, &Epochs::none()).await.err()),
+        (operation::REBALANCE, store.rebalance(&node, &Epochs::none()).await.err()),
         (operation::RENEW, store.renew(&node, HOUR, None, None).await.err()),
         (operation::LEAVE, store.leave(&node).await.err()),
         (operation::EVICT, store.evict(&seen).await.err()),

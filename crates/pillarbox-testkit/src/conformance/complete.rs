@@ -10,7 +10,7 @@ use crate::events::{
     Owned, all, claimed, columns, entitled, event, events, keyed_each, others_in_the_place_of, owned, record, row_at,
     rows, settle_all,
 };
-use crate::nodes::{member, owner, peer, share, sharer, stranger};
+use crate::nodes::{member, owner, peer, rebalance, rebalancer, stranger};
 use crate::run::{Db, Outcome, unrefused};
 
 const RIGHTS: [Fence; 3] = [Fence::Table, Fence::Partition, Fence::Row];
@@ -153,13 +153,13 @@ pub(super) async fn complete_is_refused_for_rows_of_others<H: Harness>(db: &Db<H
 
     // Partitions 33 and 159.
     let seqs = db.write(keyed_each(&["order-1", "order-2"])?).await?;
-    let node = sharer(&*store).await?;
-    share(&*store, &node, Partitions::NONE).await?;
-    share(&*store, &node, (128..=255).collect()).await?;
+    let node = rebalancer(&*store).await?;
+    rebalance(&*store, &node, Partitions::NONE).await?;
+    rebalance(&*store, &node, (128..=255).collect()).await?;
     let mine = first(row_at(&*store, seqs[0]).await?, Change::Done);
     assert!(!completes(db, &stranger()?, Fence::Partition, &mine).await?);
-    let second = sharer(&*store).await?;
-    share(&*store, &second, Partitions::NONE).await?;
+    let second = rebalancer(&*store).await?;
+    rebalance(&*store, &second, Partitions::NONE).await?;
     assert!(!completes(db, &second, Fence::Partition, &mine).await?, "another node's partition");
     assert!(completes(db, &node, Fence::Partition, &mine).await?);
     Ok(())

@@ -36,10 +36,10 @@ pub(super) async fn settle_keeps_each_failed_attempt<H: Harness>(db: &Db<H>) -> 
     let Owned { store, node, written, seqs } = owned(db, events(5)?).await?;
     let began = store.now().await?;
     let error = "it's \"broken\": C:\\new\n\u{1}🦀\u{ffff}";
-    let hold = Change::Hold { attempts: 1, error: "no answer".to_owned() };
+    let in_place = Change::RetryInPlace { attempts: 1, error: "no answer".to_owned() };
     let rescued = Change::Rescued { attempts: 2, error: "another way".to_owned() };
     let rounds: [&[(usize, u32, Change)]; 3] = [
-        &[(0, 0, retry(1, Some(error))), (1, 0, hold), (2, 0, retry(0, Some("not now"))), (3, 0, dead(0, "bad"))],
+        &[(0, 0, retry(1, Some(error))), (1, 0, in_place), (2, 0, retry(0, Some("not now"))), (3, 0, dead(0, "bad"))],
         &[(0, 1, retry(1, None)), (1, 1, rescued), (2, 0, retry(1, Some("late")))],
         &[(0, 1, dead(2, "never")), (2, 1, Change::Done), (4, 0, Change::Done)],
     ];
@@ -78,7 +78,7 @@ pub(super) async fn settle_keeps_no_more_failed_attempts_than_ten<H: Harness>(db
         let change = if attempts % 2 == 0 {
             retry(next, Some(&long(next)))
         } else {
-            Change::Hold { attempts: next, error: long(next) }
+            Change::RetryInPlace { attempts: next, error: long(next) }
         };
         assert!(settle(&*store, &node, Fence::Table, &[verdict(seqs[0], attempts, change)]).await?.is_empty());
     }

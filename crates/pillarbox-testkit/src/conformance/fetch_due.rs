@@ -130,7 +130,7 @@ pub(super) async fn fetch_delays_no_row_that_is_due_when_it_is_created<H: Harnes
     assert_eq!(store.backlog().await?.delayed, 1);
 
     // Held, it keeps its place. Tried again later, it waits, although it says that it was created later than that.
-    let held = Change::Hold { attempts: 0, error: "not yet".to_owned() };
+    let held = Change::RetryInPlace { attempts: 0, error: "not yet".to_owned() };
     settle_held(&*store, &node, &[ahead], &held).await?;
     settle_held(&*store, &node, &[before], &retry_in(HOUR)).await?;
     let fetched = store.fetch(&all()).await?;

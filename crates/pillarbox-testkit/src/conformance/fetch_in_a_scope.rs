@@ -102,7 +102,7 @@ pub(super) async fn fetch_in_a_scope_leaves_out_what_waits_behind_a_failing_head
     // The head itself comes when it is due, alone, and again after it was held in its place.
     db.make_due(written[1].id().as_str()).await?;
     assert_eq!(found(Heads::Retry).await?, &free | &[*head].into());
-    settle_all(&*store, &node, &mail_seqs[..1], &Change::Hold { attempts: 0, error: "no".to_owned() }).await?;
+    settle_all(&*store, &node, &mail_seqs[..1], &Change::RetryInPlace { attempts: 0, error: "no".to_owned() }).await?;
     let without_second_mail = &(&free | &[*head].into()) - &[mail_seqs[1]].into();
     assert_eq!(found(Heads::Retry).await?, without_second_mail, "the other handler's head holds up its own");
 

@@ -47,7 +47,7 @@ pub(super) async fn join_refuses_a_mode_that_cannot_coexist<H: Harness>(db: &Db<
     Ok(())
 }
 
-/// The mode of an expired node does not matter, whether the node has been cleared away or not; and it cannot come back beside the
+/// The mode of an expired node does not matter, whether the node has been evicted or not; and it cannot come back beside the
 /// new one.
 pub(super) async fn join_ignores_expired_nodes_of_another_mode<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();

@@ -86,7 +86,7 @@ pub(super) async fn settle_keeps_positions_beside_other_verdicts<H: Harness>(db:
         verdict(seqs[4], 0, Change::Done),
         verdict(seqs[5], 0, Change::Dead { attempts: 1, error: "never".to_owned() }),
         verdict(seqs[6], 0, Change::Rescued { attempts: 1, error: "another way".to_owned() }),
-        verdict(seqs[7], 0, Change::Hold { attempts: 1, error: "late".to_owned() }),
+        verdict(seqs[7], 0, Change::RetryInPlace { attempts: 1, error: "late".to_owned() }),
         verdict(seqs[8], 0, Change::Remove),
     ];
     assert!(settle(&*store, &node, Fence::Table, &drafts).await?.is_empty());

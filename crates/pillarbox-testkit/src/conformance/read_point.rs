@@ -34,8 +34,13 @@ pub(super) async fn raise_read_point_passes_no_pending_row<H: Harness>(db: &Db<H
     settle_all(&*store, &node, &[done, seqs[5], last], &Change::Done).await?;
     let soon = Change::Retry { attempts: 1, delay: Duration::ZERO, error: Some("not yet".to_owned()) };
     settle_all(&*store, &node, &[failed], &soon).await?;
-    settle_all(&*store, &node, &[held], &Change::Hold { attempts: 1, error: "it waits in its place".to_owned() })
-        .await?;
+    settle_all(
+        &*store,
+        &node,
+        &[held],
+        &Change::RetryInPlace { attempts: 1, error: "it waits in its place".to_owned() },
+    )
+    .await?;
     settle_all(&*store, &node, &[replayed], &Change::Dead { attempts: 1, error: "for good".to_owned() }).await?;
     raise(&*other).await?;
     raise(&*store).await?;

@@ -23,7 +23,7 @@ pub(super) async fn reclaim_frees_the_rows_of_a_dead_node_at_once<H: Harness>(db
     assert_eq!((reclaimed.registered, reclaimed.freed), (true, 3));
     assert_eq!(holders(db, &rows).await?, [Some(DIED), Some(CRASHED), Some(DIED)].map(owned));
     let members: Vec<_> = store.nodes().await?.into_iter().map(|status| status.node).collect();
-    assert_eq!(members, std::slice::from_ref(&heir), "the dead node was cleared away");
+    assert_eq!(members, std::slice::from_ref(&heir), "the dead node was evicted");
 
     for thorough in [false, true] {
         assert_eq!(store.reclaim(&heir, thorough).await?.freed, 0, "they are free already");
@@ -77,14 +77,14 @@ pub(super) async fn reclaim_leaves_a_row_that_was_claimed_meanwhile<H: Harness>(
     Ok(())
 }
 
-/// Rows that name a node which nobody knows, such as those it committed after it was cleared away, are found by the
+/// Rows that name a node which nobody knows, such as those it committed after it was evicted, are found by the
 /// thorough look, and only by that, since it reads every pending row.
 pub(super) async fn reclaim_finds_rows_of_nodes_long_gone_when_thorough<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let [gone, heir] = [peer(&*store).await?, peer(&*store).await?];
     let rows = hold_three(db, &*store, &gone).await?;
     db.forget(&gone).await?;
-    assert_eq!(store.reclaim(&heir, false).await?.freed, 0, "no node was cleared away");
+    assert_eq!(store.reclaim(&heir, false).await?.freed, 0, "no node was evicted");
     assert_eq!(store.reclaim(&heir, true).await?.freed, 3);
     assert_eq!(holders(db, &rows).await?, [Some(DIED), Some(CRASHED), Some(DIED)].map(owned));
     assert_eq!(claimed(&*store, &heir, &all()).await?.len(), 3);

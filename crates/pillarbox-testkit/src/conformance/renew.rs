@@ -27,8 +27,8 @@ pub(super) async fn renew_extends_a_living_lease<H: Harness>(db: &Db<H>) -> Outc
     Ok(())
 }
 
-/// A lease that has ended by the database's clock goes on as long as nobody has cleared its node away: nobody has taken over.
-pub(super) async fn renew_revives_a_node_that_nobody_cleared_away<H: Harness>(db: &Db<H>) -> Outcome {
+/// A lease that has ended by the database's clock goes on as long as nobody has evicted its node: nobody has taken over.
+pub(super) async fn renew_revives_a_node_that_nobody_evicted<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let [first, second] = [owner(&*store).await?, member(&*store).await?];
     db.expire(&first).await?;
@@ -37,13 +37,13 @@ pub(super) async fn renew_revives_a_node_that_nobody_cleared_away<H: Harness>(db
     Ok(())
 }
 
-/// A node that was cleared away, has left or never joined cannot renew its lease.
-pub(super) async fn renew_refuses_a_cleared_node<H: Harness>(db: &Db<H>) -> Outcome {
+/// A node that was evicted, has left or never joined cannot renew its lease.
+pub(super) async fn renew_refuses_an_evicted_node<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     let first = owner(&*store).await?;
     db.expire(&first).await?;
     let second = owner(&*store).await?;
-    assert_eq!(store.renew(&first, HOUR, None, None).await?, Renewal::Lost, "it was cleared away");
+    assert_eq!(store.renew(&first, HOUR, None, None).await?, Renewal::Lost, "it was evicted");
     assert!(matches!(store.renew(&second, HOUR, None, None).await?, Renewal::Renewed { .. }));
     store.leave(&second).await?;
     assert_eq!(store.renew(&second, HOUR, None, None).await?, Renewal::Lost, "it has left");
@@ -84,14 +84,14 @@ pub(super) async fn renew_waits_for_no_other_call<H: Harness>(db: &Db<H>) -> Out
     let joining = stranger()?;
     let column = if store.info().dialect == Dialect::MYSQL { "`partition`" } else { "partition" };
     let lock = format!("SELECT 1 FROM {} WHERE {column} = 0 FOR UPDATE", db.table("partition"));
-    for call in ["acquire", "share", "reclaim", "join", "leave"] {
-        // With a node to be cleared away, the call has something to change.
+    for call in ["acquire", "rebalance", "reclaim", "join", "leave"] {
+        // With a node to be evicted, the call has something to change.
         db.register(&stranger()?, NodeMode::MultiNode.name(), -1).await?;
         let held = db.hold(&lock).await?;
         let waits = async {
             match call {
                 "acquire" => store.acquire(&node).await.map(drop),
-                "share" => store.share(&node, &Epochs::none()).await.map(drop),
+                "rebalance" => store.rebalance(&node, &Epochs::none()).await.map(drop),
                 "reclaim" => store.reclaim(&node, false).await.map(drop),
                 "join" => store.join(&joining, NodeMode::MultiNode, HOUR).await,
                 _ => store.leave(&leaving).await,

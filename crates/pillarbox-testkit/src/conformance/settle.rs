@@ -8,7 +8,7 @@ use crate::Harness;
 use crate::events::{
     HOUR, Owned, all, claimed, columns, delayed, event, events, owned, seqs_of, settle, settle_all, verdict,
 };
-use crate::nodes::{owner, peer, share, sharer, stranger};
+use crate::nodes::{owner, peer, rebalance, rebalancer, stranger};
 use crate::payloads::hard_payloads;
 use crate::run::{Db, Outcome};
 
@@ -102,15 +102,15 @@ pub(super) async fn settle_rescued_is_done_and_keeps_the_error<H: Harness>(db: &
 
 /// An attempt that is to be made again in its place counts, and moves nothing: neither the place of the row nor its due
 /// number nor who holds it. Its due time is over.
-pub(super) async fn settle_hold_leaves_the_row_where_it_is<H: Harness>(db: &Db<H>) -> Outcome {
+pub(super) async fn settle_retry_in_place_leaves_the_row_where_it_is<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, written, timed) = (db.store(), events(3)?, delayed()?);
-    let hold = |attempts, error: &str| Change::Hold { attempts, error: error.to_owned() };
+    let in_place = |attempts, error: &str| Change::RetryInPlace { attempts, error: error.to_owned() };
     let node = owner(&*store).await?;
     let mut seqs = db.write(written.clone()).await?;
     seqs.extend(db.write(vec![timed.clone()]).await?);
     db.make_due(timed.id().as_str()).await?;
     for attempts in 0..2 {
-        let verdicts = [seqs[0], seqs[3]].map(|seq| verdict(seq, attempts, hold(attempts + 1, "no answer")));
+        let verdicts = [seqs[0], seqs[3]].map(|seq| verdict(seq, attempts, in_place(attempts + 1, "no answer")));
         assert!(settle(&*store, &node, Fence::Table, &verdicts).await?.is_empty());
         assert_eq!(seqs_of(&store.fetch(&all()).await?), seqs, "each is in its place");
         for (event, is_timed) in [(&written[0], false), (&timed, false)] {
@@ -123,7 +123,7 @@ pub(super) async fn settle_hold_leaves_the_row_where_it_is<H: Harness>(db: &Db<H
 
     let peers = [peer(&*store).await?, peer(&*store).await?];
     assert_eq!(claimed(&*store, &peers[0], &all()).await?, seqs);
-    let again = [verdict(seqs[0], 2, hold(3, "still none"))];
+    let again = [verdict(seqs[0], 2, in_place(3, "still none"))];
     assert!(settle(&*store, &peers[0], Fence::Row, &again).await?.is_empty());
     let row = columns(db, &written[0]).await?;
     assert_eq!((row.status, row.attempts, row.last_error.as_deref()), (2, 3, Some("still none")));
@@ -204,8 +204,8 @@ pub(super) async fn settle_remove_deletes_the_row<H: Harness>(db: &Db<H>) -> Out
     settle_all(&*store, &node, &seqs[..3], &Change::Remove).await?;
     assert!(store.fetch(&all()).await?.next_due.is_none(), "two of them waited for another attempt");
     let dead = Change::Dead { attempts: 1, error: "never".to_owned() };
-    let hold = Change::Hold { attempts: 1, error: "late".to_owned() };
-    let others = [Change::Done, retry(Duration::ZERO), dead, hold];
+    let in_place = Change::RetryInPlace { attempts: 1, error: "late".to_owned() };
+    let others = [Change::Done, retry(Duration::ZERO), dead, in_place];
     let mixed: Vec<_> = seqs[3..5].iter().map(|seq| remove(*seq)).collect();
     let mixed = [mixed, seqs[5..9].iter().zip(others).map(|(seq, change)| verdict(*seq, 0, change)).collect()].concat();
     assert!(settle(&*store, &node, Fence::Table, &mixed).await?.is_empty());
@@ -231,12 +231,12 @@ pub(super) async fn settle_remove_deletes_the_row<H: Harness>(db: &Db<H>) -> Out
     store.leave(&node).await?;
 
     // By the other rights to a row.
-    let sharing = sharer(&*store).await?;
+    let rebalancing = rebalancer(&*store).await?;
     let more = db.write(events(2)?).await?;
-    assert_eq!(settle(&*store, &sharing, Fence::Partition, &[remove(more[0])]).await?, more[..1]);
-    share(&*store, &sharing, Partitions::NONE).await?;
-    assert!(settle(&*store, &sharing, Fence::Partition, &[remove(more[0])]).await?.is_empty());
-    store.leave(&sharing).await?;
+    assert_eq!(settle(&*store, &rebalancing, Fence::Partition, &[remove(more[0])]).await?, more[..1]);
+    rebalance(&*store, &rebalancing, Partitions::NONE).await?;
+    assert!(settle(&*store, &rebalancing, Fence::Partition, &[remove(more[0])]).await?.is_empty());
+    store.leave(&rebalancing).await?;
     let holder = peer(&*store).await?;
     assert_eq!(settle(&*store, &holder, Fence::Row, &[remove(more[1])]).await?, more[1..]);
     assert!(claimed(&*store, &holder, &all()).await?.contains(&more[1]));

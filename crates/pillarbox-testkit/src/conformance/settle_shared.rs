@@ -8,11 +8,11 @@ use crate::Harness;
 use crate::events::{
     Draft, HOUR, columns, each_kind, first_attempt, keyed_each, row_at, rows, seq_of, settle, verdict,
 };
-use crate::nodes::{TICK, share, sharer, stranger};
+use crate::nodes::{TICK, rebalance, rebalancer, stranger};
 use crate::run::{Db, Outcome};
 
 /// If nodes share the partitions, only the owner of a row's partition settles or begins it: not the owner of others, not a node
-/// that gave it away, left or was cleared away, and no node while the row has no partition.
+/// that gave it away, left or was evicted, and no node while the row has no partition.
 pub(super) async fn settle_refuses_a_row_of_a_partition_that_is_not_owned<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     // Partitions 33, 22 and 123 are in the first half, 159, 189 and 159 in the second.
@@ -24,14 +24,14 @@ pub(super) async fn settle_refuses_a_row_of_a_partition_that_is_not_owned<H: Har
     let (firsts, seconds) = ([seqs[0], seqs[2], seqs[4]], [seqs[1], seqs[3], seqs[5]]);
     let before = rows(db, &written).await?;
 
-    let first = sharer(&*store).await?;
+    let first = rebalancer(&*store).await?;
     sleep(TICK).await;
-    let second = sharer(&*store).await?;
+    let second = rebalancer(&*store).await?;
     for node in [&first, &second, &stranger()?] {
         refuses(&*store, node, &every, "it owns nothing yet").await?;
     }
-    share(&*store, &first, Partitions::NONE).await?;
-    share(&*store, &second, Partitions::NONE).await?;
+    rebalance(&*store, &first, Partitions::NONE).await?;
+    rebalance(&*store, &second, Partitions::NONE).await?;
     refuses(&*store, &first, &seconds, "the other half").await?;
     refuses(&*store, &second, &firsts, "the other half").await?;
     for node in [&first, &second] {
@@ -50,24 +50,24 @@ pub(super) async fn settle_refuses_a_row_of_a_partition_that_is_not_owned<H: Har
 
     // Away from the one from the moment it is given, and the other's once that has taken it.
     assert!(store.begin_attempt(&first, Fence::Partition, &first_attempt(&*store, seqs[4]).await?).await?);
-    let third = sharer(&*store).await?;
+    let third = rebalancer(&*store).await?;
     let surplus = (86..=127).collect();
-    share(&*store, &first, surplus).await?;
+    rebalance(&*store, &first, surplus).await?;
     refuses(&*store, &first, &seqs[4..5], "it was given away").await?;
     refuses(&*store, &second, &seqs[4..5], "it was not given to this one").await?;
-    assert_eq!(share(&*store, &second, Partitions::NONE).await?.gained, surplus);
+    assert_eq!(rebalance(&*store, &second, Partitions::NONE).await?.gained, surplus);
     refuses(&*store, &first, &seqs[4..5], "another node has taken it").await?;
     assert!(settle(&*store, &second, Fence::Partition, &[verdict(seqs[4], 0, Change::Done)]).await?.is_empty());
     assert_eq!(columns(db, &written[4]).await?.locked_by, None);
 
-    // Nor of one that left, or died and was cleared away, whoever takes it then.
+    // Nor of one that left, or died and was evicted, whoever takes it then.
     store.leave(&second).await?;
     refuses(&*store, &second, &seqs[1..2], "it left").await?;
-    share(&*store, &third, Partitions::NONE).await?;
+    rebalance(&*store, &third, Partitions::NONE).await?;
     assert!(settle(&*store, &third, Fence::Partition, &[verdict(seqs[1], 0, Change::Done)]).await?.is_empty());
     db.expire(&third).await?;
-    share(&*store, &first, Partitions::NONE).await?;
-    refuses(&*store, &third, &seqs[3..4], "it was cleared away").await?;
+    rebalance(&*store, &first, Partitions::NONE).await?;
+    refuses(&*store, &third, &seqs[3..4], "it was evicted").await?;
     assert!(settle(&*store, &first, Fence::Partition, &[verdict(seqs[3], 0, Change::Remove)]).await?.is_empty());
     assert_eq!(db.columns(written[3].id().as_str()).await?, None);
     let last = columns(db, &written[5]).await?;

@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use super::setting::{SOON, drained, eager, write_guarded};
 use crate::drop_after::drop_after;
 use crate::events::{HOUR, all, claimed, event, events, first_attempt, seq_of, settle_held};
-use crate::nodes::{self, TICK, owner, peer, share, sharer};
+use crate::nodes::{self, TICK, owner, peer, rebalance, rebalancer};
 use crate::rows::rows_at;
 use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder, done_at};
@@ -152,7 +152,7 @@ async fn one_holder(store: &dyn Store, rows: usize) -> Result<Option<String>, Bo
     }
 }
 
-/// The calls about rows of nodes that claim them: after each of them others change the same rows and clear away nodes.
+/// The calls about rows of nodes that claim them: after each of them others change the same rows and evict nodes.
 pub(super) async fn a_claim_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &Db<H>) -> Outcome {
     const ROWS: usize = 4;
     let (store, other) = (db.store(), db.connect().await?);
@@ -272,20 +272,20 @@ pub(super) async fn an_operators_call_dropped_at_any_await_leaves_no_lock<H: Har
 }
 
 /// A node that gives half of its partitions away has given them or has not, and another can take them.
-pub(super) async fn a_share_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &Db<H>) -> Outcome {
+pub(super) async fn a_rebalance_dropped_at_any_await_leaves_no_lock<H: Harness>(db: &Db<H>) -> Outcome {
     let (store, other) = (db.store(), db.connect().await?);
-    let node = sharer(&*store).await?;
+    let node = rebalancer(&*store).await?;
     let half: Partitions = (128..=255).collect();
     let prepare = async || {
-        let held = share(&*other, &node, Partitions::NONE).await?;
+        let held = rebalance(&*other, &node, Partitions::NONE).await?;
         assert_eq!(held.owned, Partitions::ALL, "it is alone");
         sleep(TICK).await;
-        Ok::<_, BoxError>((sharer(&*other).await?, held.epochs.of(half)))
+        Ok::<_, BoxError>((rebalancer(&*other).await?, held.epochs.of(half)))
     };
     let take = async |(second, _): (NodeId, Epochs)| {
-        let taken = share(&*other, &second, Partitions::NONE).await?.owned;
+        let taken = rebalance(&*other, &second, Partitions::NONE).await?.owned;
         assert!(taken == half || taken == Partitions::NONE, "half of them were given: {taken:?}");
         Ok(other.leave(&second).await?)
     };
-    dropped_at_each_await::<H, _, _>(prepare, async |(_, give)| store.share(&node, give).await, take).await
+    dropped_at_each_await::<H, _, _>(prepare, async |(_, give)| store.rebalance(&node, give).await, take).await
 }

@@ -78,10 +78,10 @@ pub(super) async fn is_taken_over<H: Harness>(db: &Db<H>, mode: NodeMode) -> Out
 }
 
 /// An owner that renews keeps everything, for several leases after the clock was set back.
-pub(super) async fn a_living_owner_is_not_cleared_away_when_the_clock_is_set_back<H: Harness>(db: &Db<H>) -> Outcome {
+pub(super) async fn a_living_owner_is_not_evicted_when_the_clock_is_set_back<H: Harness>(db: &Db<H>) -> Outcome {
     let counted = FaultyStore::new(db.store());
     let recorder = Recorder::new();
-    // No look at the table comes between the renewals: one that meets the first of them finds a lease that ends sooner than before.
+    // No poll of the table comes between the renewals: one that meets the first of them finds a lease that ends sooner than before.
     let unpolled = |store: Arc<dyn Store>| Outbox::single_node(store).poll_interval(HOUR, HOUR).lease(LEASE);
     let first = unpolled(Arc::new(counted.clone())).handle_all(recorder.clone()).start().await?;
     let second = unpolled(db.connect().await?).handle_all(recorder.clone()).start().await?;

@@ -13,7 +13,7 @@ use crate::events::{event, events};
 use crate::run::{Db, Outcome};
 use crate::{Harness, Recorder};
 
-/// Nobody reports the commit; having written is enough of a hint to look at the table soon.
+/// Nobody reports the commit; having written is enough of a hint to poll the table soon.
 pub(super) async fn a_commit_of_the_users_own_is_delivered_from_the_table<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = unpolled(db, &recorder).start().await?;
@@ -94,7 +94,7 @@ pub(super) async fn a_commit_right_after_the_start_is_delivered_soon<H: Harness>
     Ok(())
 }
 
-/// Written while this node was a standby, committed when it delivers and has looked at the table already: what the write
+/// Written while this node was a standby, committed when it delivers and has polled the table already: what the write
 /// announced is forgotten by then, so the report of the commit is what makes it look again.
 pub(super) async fn a_guarded_commit_begun_before_the_term_is_delivered_soon<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
@@ -193,7 +193,7 @@ pub(super) async fn a_delayed_event_is_not_early<H: Harness>(db: &Db<H>) -> Outc
     delivered_once(db, &outbox, &recorder, &events).await
 }
 
-/// A plain INSERT elsewhere gives no hint at all and is delivered by the next look.
+/// A plain INSERT elsewhere gives no hint at all and is delivered by the next poll.
 pub(super) async fn a_row_of_another_process_is_found_by_polling<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();
     let outbox = eager(db.store(), &recorder)?.start().await?;

@@ -19,7 +19,7 @@ const AMPLE: Duration = Duration::from_secs(100);
 /// A deadline that a test waits for.
 const SHORT: Duration = Duration::from_millis(400);
 
-/// An outbox of a process that starts, delivers and ends; it looks at the table at its start and as drains do.
+/// An outbox of a process that starts, delivers and ends; it polls the table at its start and as drains do.
 fn node<H: Harness>(db: &Db<H>, mode: NodeMode, recorder: &Recorder) -> OutboxBuilder {
     let often = (Duration::from_millis(1), Duration::from_millis(20));
     let builder = Outbox::builder(mode).store(db.store()).config(Config::default());

@@ -21,7 +21,7 @@ fn placed() -> Result<Envelope, BoxError> {
     Ok(Envelope::json(PLACED, "{}")?)
 }
 
-/// An outbox that looks at the table all the time, without a handler yet.
+/// An outbox that polls the table all the time, without a handler yet.
 fn outbox(store: Arc<dyn Store>) -> SingleNode {
     Outbox::single_node(store).poll_interval(Duration::from_millis(1), Duration::from_millis(20)).workers(1)
 }

@@ -194,8 +194,8 @@ pub(super) async fn an_event_made_due_during_a_fetch_is_not_overtaken<H: Harness
     let recorder = Recorder::new();
     let (store, seqs) = (FaultyStore::new(db.store()), db.write(events(3)?).await?);
     let node = owner(&store).await?;
-    let hold = Change::Hold { attempts: 1, error: "not yet".to_owned() };
-    settle_all(&store, &node, &seqs[..1], &hold).await?;
+    let in_place = Change::RetryInPlace { attempts: 1, error: "not yet".to_owned() };
+    settle_all(&store, &node, &seqs[..1], &in_place).await?;
     store.leave(&node).await?;
     store.retry_within_fetch(seqs[0]);
     let outbox = ordered(Arc::new(store), &recorder)?.start().await?;

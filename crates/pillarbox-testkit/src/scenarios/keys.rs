@@ -35,12 +35,12 @@ pub(super) use heads::{
     events_wait_behind_a_head_that_is_tried_again, keys_that_operators_let_go_on_are_not_overtaken,
 };
 
-/// A node that never looks at the table unless it has a reason to.
+/// A node that never polls the table unless it has a reason to.
 fn unpolled(store: Arc<dyn Store>, recorder: &Recorder) -> Partitioned {
     Outbox::partitioned(store).poll_interval(HOUR, HOUR).handle_all(recorder.clone())
 }
 
-/// A node that looks at the table all the time, and retries at once.
+/// A node that polls the table all the time, and retries at once.
 fn eager(store: Arc<dyn Store>, recorder: &Recorder) -> Result<Partitioned, BoxError> {
     let backoff = ExponentialBackoff::new(Duration::from_millis(1), Duration::from_millis(10))?;
     let polling = Outbox::partitioned(store).poll_interval(Duration::from_millis(1), Duration::from_millis(20));
@@ -253,7 +253,7 @@ pub(super) async fn a_writer_whose_clock_is_ahead_is_not_overtaken<H: Harness>(d
     Ok(())
 }
 
-/// Numbers that were read before are given to other rows. The first of these may wait for the next look from the bottom, and those after it
+/// Numbers that were read before are given to other rows. The first of these may wait for the next poll from the bottom, and those after it
 /// for nothing.
 pub(super) async fn events_are_found_after_the_table_was_emptied<H: Harness>(db: &Db<H>) -> Outcome {
     let recorder = Recorder::new();

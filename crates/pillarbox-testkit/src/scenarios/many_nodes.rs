@@ -20,12 +20,12 @@ use crate::recorder::gated;
 use crate::run::{Db, Outcome};
 use crate::{Fault, FaultyStore, Harness, Operation, Recorder};
 
-/// A node that never looks at the table unless it has a reason to.
+/// A node that never polls the table unless it has a reason to.
 fn unpolled(store: Arc<dyn Store>, recorder: &Recorder) -> MultiNode {
     Outbox::multi_node(store).poll_interval(HOUR, HOUR).handle_all(recorder.clone())
 }
 
-/// A node that looks at the table all the time.
+/// A node that polls the table all the time.
 fn eager(store: Arc<dyn Store>, recorder: &Recorder) -> MultiNode {
     let polling = Outbox::multi_node(store).poll_interval(Duration::from_millis(1), Duration::from_millis(20));
     polling.handle_all(recorder.clone())
@@ -69,7 +69,7 @@ pub(super) async fn a_guarded_commit_is_delivered_from_memory_by_its_writer<H: H
     let neighbour = eager(db.connect().await?, &theirs).start().await?;
     let mut written = events(40)?;
     for event in &written {
-        // The neighbour looks at the table all the time, but has no time to take what is not its own.
+        // The neighbour polls the table all the time, but has no time to take what is not its own.
         write_guarded(db, &outbox, std::slice::from_ref(event)).await?;
     }
     settled(&*db.store()).await?;
@@ -83,12 +83,12 @@ pub(super) async fn a_guarded_commit_is_delivered_from_memory_by_its_writer<H: H
 /// The time between two looks for a row that was written this long ago or longer, and is not visible yet.
 const LOOKS_APART: Duration = Duration::from_millis(80);
 
-/// Waits until the node has looked at the table once more, and returns when it had.
+/// Waits until the node has polled the table once more, and returns when it had.
 async fn next_look(outbox: &Outbox) -> Instant {
     let asked = Instant::now();
     loop {
         let now = Instant::now();
-        if let Some(ago) = outbox.health().last_look
+        if let Some(ago) = outbox.health().last_poll
             && ago < now - asked
         {
             return now - ago;

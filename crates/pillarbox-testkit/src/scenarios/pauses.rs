@@ -37,7 +37,7 @@ fn many_paused(count: usize) -> Result<Vec<Envelope>, BoxError> {
     (0..count).map(|_| paused(None)).collect()
 }
 
-/// A node that looks at the table all the time.
+/// A node that polls the table all the time.
 fn polling(mode: NodeMode, store: Arc<dyn Store>) -> OutboxBuilder {
     let builder = Outbox::builder(mode).store(store).config(Config::default());
     builder.poll_interval(Duration::from_millis(5), Duration::from_millis(20))
@@ -123,9 +123,9 @@ pub(super) async fn a_pause_reaches_what_waits_in_memory<H: Harness>(db: &Db<H>,
 pub(super) async fn a_paused_type_is_not_delivered_hot<H: Harness>(db: &Db<H>, mode: NodeMode) -> Outcome {
     let recorder = Recorder::new();
     pause_type(&*db.store()).await?;
-    // It looks at the table for a reason only.
+    // It polls the table for a reason only.
     let outbox = node(mode, db.store(), &recorder).poll_interval(HOUR, HOUR).start().await?;
-    until(async || Ok(outbox.health().last_look.is_some())).await?;
+    until(async || Ok(outbox.health().last_poll.is_some())).await?;
     let (held, free) = (paused(None)?, event()?);
     write_guarded(db, &outbox, std::slice::from_ref(&held)).await?;
     write_guarded(db, &outbox, std::slice::from_ref(&free)).await?;

@@ -20,7 +20,7 @@ use crate::{Harness, Recorder};
 /// bring the event about is an hour away.
 pub(super) const SOON: Duration = Duration::from_secs(5);
 
-/// An outbox that never looks at the table unless it has a reason to.
+/// An outbox that never polls the table unless it has a reason to.
 pub(super) fn unpolled<H: Harness>(db: &Db<H>, recorder: &Recorder) -> SingleNode {
     Outbox::single_node(db.store()).poll_interval(HOUR, HOUR).handle_all(recorder.clone())
 }
@@ -38,7 +38,7 @@ pub(super) async fn first_delivered<H: Harness>(
     Ok(first)
 }
 
-/// An outbox that looks at the table all the time, and retries at once.
+/// An outbox that polls the table all the time, and retries at once.
 pub(super) fn eager(store: Arc<dyn Store>, recorder: &Recorder) -> Result<SingleNode, BoxError> {
     let backoff = ExponentialBackoff::new(Duration::from_millis(1), Duration::from_millis(10))?;
     let polling = Outbox::single_node(store).poll_interval(Duration::from_millis(1), Duration::from_millis(20));

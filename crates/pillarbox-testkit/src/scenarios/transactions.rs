@@ -349,7 +349,7 @@ pub(super) fn recording<T: Send + 'static>(
     }
 }
 
-/// The handler runs on while its node is cleared away and another one delivers the event: its transaction is rolled back.
+/// The handler runs on while its node is evicted and another one delivers the event: its transaction is rolled back.
 pub(super) async fn a_stale_owners_transaction_is_rolled_back<H: Harness>(db: &Db<H>) -> Outcome {
     #[derive(Clone)]
     struct FirstWaits {

@@ -78,7 +78,7 @@ async fn an_idle_outbox_is_well_in_every_mode() {
         for outbox in &outboxes {
             let health = outbox.health();
             assert_problems(&health, &[], true);
-            let times = (health.last_look.expect("it looks"), health.last_renewal.expect("it renews"));
+            let times = (health.last_poll.expect("it polls"), health.last_renewal.expect("it renews"));
             assert!(times.0 <= SECOND * 5 && times.1 <= LEASE / 3, "{health}");
             assert_eq!(health.oldest_verdict, None);
         }
@@ -86,7 +86,7 @@ async fn an_idle_outbox_is_well_in_every_mode() {
     let writer = Outbox::writer_only(MemoryStore::new()).start().await.expect("starts");
     sleep(HOUR).await;
     assert_problems(&writer.health(), &[], true);
-    assert_eq!((writer.health().last_look, writer.health().last_renewal), (None, None));
+    assert_eq!((writer.health().last_poll, writer.health().last_renewal), (None, None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,7 +118,7 @@ async fn a_table_that_cannot_be_read_is_a_problem_until_it_can() {
         store.set(Operation::Fetch, fault);
         sleep(HOUR).await;
         assert_problems(&outbox.health(), &[Problem::CannotRead], true);
-        assert!(outbox.health().last_look.is_some_and(|ago| ago > HOUR - LONG), "{}", outbox.health());
+        assert!(outbox.health().last_poll.is_some_and(|ago| ago > HOUR - LONG), "{}", outbox.health());
         store.set(Operation::Fetch, Fault::None);
         sleep(LONG).await;
         assert_problems(&outbox.health(), &[], true);
@@ -139,7 +139,7 @@ async fn a_read_whose_second_call_fails_is_a_problem_until_it_succeeds() {
         sleep(LONG).await;
         assert_problems(&outbox.health(), &[Problem::CannotRead], true);
     }
-    assert!(outbox.health().last_look.is_some_and(|ago| ago > HOUR / 2), "{}", outbox.health());
+    assert!(outbox.health().last_poll.is_some_and(|ago| ago > HOUR / 2), "{}", outbox.health());
     store.set(Operation::Settle, Fault::None);
     sleep(LONG).await;
     assert_problems(&outbox.health(), &[], true);
@@ -205,7 +205,7 @@ async fn a_look_that_is_never_answered_is_stuck() {
     assert_problems(&outbox.health(), &[Problem::Unanswered], true);
     sleep(LONGER_THAN_ANY_CALL).await;
     assert_problems(&outbox.health(), &[Problem::Unanswered, Problem::Stuck], false);
-    assert!(outbox.health().last_look.is_some_and(|ago| ago > LEASE), "{}", outbox.health());
+    assert!(outbox.health().last_poll.is_some_and(|ago| ago > LEASE), "{}", outbox.health());
 }
 
 #[tokio::test(start_paused = true)]
@@ -243,7 +243,7 @@ async fn handlers_that_take_hours_are_no_problem_where_that_is_said() {
     sleep(HOUR * 3).await;
     let health = outbox.health();
     assert_problems(&health, &[], true);
-    assert!(health.last_look.is_some_and(|ago| ago > HOUR), "there is no room for more: {health}");
+    assert!(health.last_poll.is_some_and(|ago| ago > HOUR), "there is no room for more: {health}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -259,7 +259,7 @@ async fn a_silent_database_costs_the_lease_and_then_the_life() {
     sleep(LEASE).await;
     let health = outbox.health();
     assert_problems(&health, &[Problem::NotJoined], true);
-    assert_eq!((health.last_look, health.last_renewal), (None, None), "there is neither term nor lease");
+    assert_eq!((health.last_poll, health.last_renewal), (None, None), "there is neither term nor lease");
     sleep(LONG).await;
     assert_problems(&outbox.health(), &[Problem::NotJoined, Problem::Unanswered], true);
     sleep(LONGER_THAN_ANY_CALL).await;
@@ -267,19 +267,19 @@ async fn a_silent_database_costs_the_lease_and_then_the_life() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn partitions_that_cannot_be_shared_are_a_problem() {
+async fn partitions_that_cannot_be_rebalanced_are_a_problem() {
     let store = store();
     let node = Outbox::partitioned(store.clone()).lease(LEASE).handle_all(|_: Delivery| async {});
     let outbox = node.start().await.expect("starts");
     sleep(LONG).await;
     store.set(Operation::Acquire, Fault::Unreachable);
     sleep(LONG).await;
-    assert_problems(&outbox.health(), &[Problem::CannotShare], true);
+    assert_problems(&outbox.health(), &[Problem::CannotRebalance], true);
     store.set(Operation::Acquire, Fault::Silence);
     sleep(LONG * 2).await;
-    assert_problems(&outbox.health(), &[Problem::CannotShare, Problem::Unanswered], true);
+    assert_problems(&outbox.health(), &[Problem::CannotRebalance, Problem::Unanswered], true);
     sleep(LONGER_THAN_ANY_CALL).await;
-    assert_problems(&outbox.health(), &[Problem::CannotShare, Problem::Unanswered, Problem::Stuck], false);
+    assert_problems(&outbox.health(), &[Problem::CannotRebalance, Problem::Unanswered, Problem::Stuck], false);
 }
 
 #[tokio::test(start_paused = true)]

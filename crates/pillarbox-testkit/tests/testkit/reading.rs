@@ -98,7 +98,7 @@ const LOWEST: Fixed = Fixed(0);
 const HIGHEST: Fixed = Fixed(u64::MAX);
 const MODES: [&str; 4] = ["single_node", "multi_node", "partitioned", "ordered"];
 
-/// An outbox that looks every 50 ms to 5 s, which are the defaults.
+/// An outbox that polls every 50 ms to 5 s, which are the defaults.
 async fn start(mode: &str, store: &MemoryStore, chance: Fixed) -> Outbox {
     let (store, recorder) = (store.clone(), Recorder::new());
     match mode {
@@ -110,18 +110,18 @@ async fn start(mode: &str, store: &MemoryStore, chance: Fixed) -> Outbox {
     .expect("starts")
 }
 
-/// The milliseconds between the looks at the table from now on, the time until the first of them included.
+/// The milliseconds between the polls of the table from now on, the time until the first of them included.
 async fn gaps(outbox: &Outbox, count: usize) -> Vec<u128> {
-    // Shorter than the shortest pause, so that no look is missed.
+    // Shorter than the shortest pause, so that no poll is missed.
     const STEP: Duration = Duration::from_millis(20);
     let mut last = Instant::now();
     let mut gaps = Vec::new();
     while gaps.len() < count {
         sleep(STEP).await;
-        let looked = Instant::now() - outbox.health().last_look.expect("it has looked");
-        if looked > last {
-            gaps.push((looked - last).as_millis());
-            last = looked;
+        let polled = Instant::now() - outbox.health().last_poll.expect("it has polled");
+        if polled > last {
+            gaps.push((polled - last).as_millis());
+            last = polled;
         }
     }
     gaps
@@ -132,7 +132,7 @@ fn assert_about(gaps: &[u128], expected: &[u128], of: &str) {
     assert!(gaps.len() == expected.len() && gaps.iter().zip(expected).all(about), "{of}: {gaps:?}, not {expected:?}");
 }
 
-/// Each look that finds nothing doubles the pause, up to 5 s; one that finds an event sets it back to 50 ms. Each pause is
+/// Each poll that finds nothing doubles the pause, up to 5 s; one that finds an event sets it back to 50 ms. Each pause is
 /// shortened by up to a quarter, so that nodes do not look in step.
 #[tokio::test(start_paused = true)]
 async fn an_idle_outbox_looks_less_and_less_often_until_there_is_work() {

@@ -74,7 +74,7 @@ impl State {
     }
 
     pub(crate) fn reclaim(&mut self, node: &NodeId, thorough: bool, now: Timestamp, clock: &LeaseClock) -> Reclaimed {
-        let judged = self.nodes.clear_ended(now, clock);
+        let judged = self.nodes.evict_expired(now, clock);
         let members = &self.nodes.members;
         let mut freed = 0;
         if thorough || !judged.ended.is_empty() {
@@ -104,7 +104,7 @@ impl State {
         }
         self.change(seq, |row| {
             row.status = next;
-            if !matches!(verdict.change, Change::Hold { .. }) {
+            if !matches!(verdict.change, Change::RetryInPlace { .. }) {
                 row.locked_by = None;
             }
             if let Some((attempts, error)) = verdict.failure() {
@@ -128,7 +128,7 @@ impl State {
                         row.last_error.clone_from(error);
                     }
                 }
-                Change::Hold { attempts, error } => {
+                Change::RetryInPlace { attempts, error } => {
                     row.attempts = *attempts;
                     row.last_error = Some(error.clone());
                     // It keeps its place, which is that of its number.

@@ -50,14 +50,14 @@ pub(super) static TRANSACTIONS: Check = check(
     "mysql-transaction-open",
     Warning,
     "no transaction is open for long",
-    "A transaction does not end: old versions of rows that were changed or deleted since cannot be purged, each look at the table takes longer, and in mode partitioned reading cannot pass a transaction that may still commit events.",
+    "A transaction does not end: old versions of rows that were changed or deleted since cannot be purged, each poll of the table takes longer, and in mode partitioned reading cannot pass a transaction that may still commit events.",
     "End the connection that is named, and mend the program that leaves its transaction open.",
 );
 pub(super) static HISTORY: Check = check(
     "mysql-history-long",
     Warning,
     "purging of old versions keeps up",
-    "InnoDB keeps more old versions of rows than it purges, because of an open transaction, or because more is changed than it can purge: each look at the table passes over them.",
+    "InnoDB keeps more old versions of rows than it purges, because of an open transaction, or because more is changed than it can purge: each poll of the table passes over them.",
     "Look for `mysql-transaction-open` first; then raise `innodb_purge_threads`.",
 );
 pub(super) static CONNECTIONS: Check = check(

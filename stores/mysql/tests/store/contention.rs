@@ -8,7 +8,7 @@ use crate::support::{self, LEASE, done, events, eventually, fetch, node, with_db
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{IsolationLevel, TxOpts};
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Epochs, Fence, NodeMode, Partitions, Renewal, Share};
+use pillarbox_core::ownership::{Epochs, Fence, NodeMode, Partitions, Rebalanced, Renewal};
 use pillarbox_core::row::{Change, Expected};
 use pillarbox_core::store::{Admin as _, FetchedRow, Purge, Purgeable, Store as _};
 use pillarbox_core::write::{Action, Command, Connection as _};
@@ -64,7 +64,7 @@ async fn a_settle_under_way_is_in_the_way_of_sharing_out_what_its_node_owned() {
         let store = db.store().await;
         let (dying, heir) = (node("dying"), node("heir"));
         store.join(&dying, NodeMode::Partitioned, LEASE).await.expect("joins");
-        store.share(&dying, &Epochs::none()).await.expect("shares");
+        store.rebalance(&dying, &Epochs::none()).await.expect("rebalances");
         let written = db.write(&store, events(1)).await;
         let mut user = db.pool.start_transaction(TxOpts::default()).await.expect("begins");
         user.query_drop("SELECT * FROM outbox_event FOR UPDATE").await.expect("locks the event");
@@ -80,14 +80,14 @@ async fn a_settle_under_way_is_in_the_way_of_sharing_out_what_its_node_owned() {
                 user.rollback().await.expect("rolls back");
             };
             let nothing = Epochs::none();
-            tokio::join!(store.share(&heir, &nothing), release).0
+            tokio::join!(store.rebalance(&heir, &nothing), release).0
         };
-        let (settled, shared) = tokio::join!(settle, meanwhile);
+        let (settled, rebalanced) = tokio::join!(settle, meanwhile);
         assert_eq!(settled.expect("settles"), [0_i64; 0], "it was first");
-        let Share::Member(holding) = shared.expect("shares") else { panic!("it is registered") };
+        let Rebalanced::Member(holding) = rebalanced.expect("rebalances") else { panic!("it is registered") };
         assert_eq!((holding.owned, holding.unclean), (Partitions::ALL, Partitions::ALL));
         let refused = store.settle(&dying, Fence::Partition, &verdicts).await.expect("settles");
-        assert_eq!(refused, written, "it was cleared away");
+        assert_eq!(refused, written, "it was evicted");
     })
     .await;
 }
@@ -141,7 +141,7 @@ async fn a_completion_and_a_join_run_into_no_deadlock_at_repeatable_read() {
             let owner = node("owner");
             store.join(&owner, mode, LEASE).await.expect("joins");
             let fence = if mode == NodeMode::Partitioned {
-                store.share(&owner, &Epochs::none()).await.expect("shares");
+                store.rebalance(&owner, &Epochs::none()).await.expect("rebalances");
                 Fence::Partition
             } else {
                 store.acquire(&owner).await.expect("acquires");

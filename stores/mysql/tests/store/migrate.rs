@@ -6,7 +6,7 @@ use crate::support::{self, LEASE, done, events, fetch, owner, pending, unique, w
 use futures_util::future::{join, try_join_all};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::{Payload, Stamp};
-use pillarbox_core::ownership::{Epochs, Fence, NodeId, NodeMode, NodeName, Partitions, Share};
+use pillarbox_core::ownership::{Epochs, Fence, NodeId, NodeMode, NodeName, Partitions, Rebalanced};
 use pillarbox_core::store::{Admin as _, Fetch, FetchScope, FetchedRow, Heads, Store as _, TableName};
 use tokio::time::Instant;
 
@@ -122,9 +122,9 @@ async fn a_table_of_the_first_release_learns_which_rows_are_heads() {
         }
 
         // What the release before left to whoever takes it over says now that its owner died.
-        let node = support::node("sharer");
+        let node = support::node("rebalancer");
         store.join(&node, NodeMode::Partitioned, LEASE).await.expect("joins");
-        let Share::Member(holding) = store.share(&node, &Epochs::none()).await.expect("shares") else {
+        let Rebalanced::Member(holding) = store.rebalance(&node, &Epochs::none()).await.expect("rebalances") else {
             panic!("it is registered")
         };
         assert_eq!((holding.owned, holding.unclean), (Partitions::ALL, Partitions::from(0..=2)));

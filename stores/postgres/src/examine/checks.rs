@@ -102,7 +102,7 @@ pub(super) static AUTOVACUUM: Check = check(
     "postgres-autovacuum-off",
     Warning,
     "autovacuum runs",
-    "Autovacuum is switched off for the server or for the event table: rows that were changed or deleted are never removed, and each look at the table takes longer.",
+    "Autovacuum is switched off for the server or for the event table: rows that were changed or deleted are never removed, and each poll of the table takes longer.",
     "Switch it on: `ALTER TABLE … RESET (autovacuum_enabled)`, or `autovacuum = on` and `track_counts = on` for the server.",
 );
 pub(super) static DEAD_ROWS: Check = check(

@@ -37,7 +37,7 @@ async fn with_keys(setting: Setting, statistics: Statistics) {
         execute(store, &rows).await;
         let node = NodeId::from_stored("a node");
         store.join(&node, NodeMode::Partitioned, Duration::from_secs(3600)).await.expect("joins");
-        store.share(&node, &Epochs::none()).await.expect("shares");
+        store.rebalance(&node, &Epochs::none()).await.expect("rebalances");
         for heads in [0, 100, ROWS / 2] {
             let fail = format!("UPDATE {table} SET status = 2 + (seq % 3 = 0)::int WHERE seq <= {heads}");
             execute(store, &fail).await;

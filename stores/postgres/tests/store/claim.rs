@@ -38,9 +38,9 @@ async fn a_claim_does_not_rob_a_node_that_joined_after_it_began() {
     .await;
 }
 
-/// Whoever clears a node away and whoever claims for it wait for each other.
+/// An eviction of a node and a claim by it wait for each other.
 #[tokio::test]
-async fn a_node_that_is_cleared_away_while_it_claims_gets_nothing() {
+async fn a_node_that_is_evicted_while_it_claims_gets_nothing() {
     with_db(async |db| {
         let store = db.store().await;
         db.write(&store, events(2)).await;

@@ -17,8 +17,8 @@ mod pgbouncer;
 mod predecessors;
 mod privileges;
 mod read_point;
+mod rebalance;
 mod restart;
-mod share;
 #[path = "../support/mod.rs"]
 mod support;
 mod wake;

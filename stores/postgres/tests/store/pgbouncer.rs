@@ -11,7 +11,7 @@ use crate::support::{self, LEASE, NONE, done, events, fetch, seqs, with_db};
 use deadpool_postgres::{Manager, Pool};
 use pillarbox_core::error::StoreErrorKind;
 use pillarbox_core::event::Envelope;
-use pillarbox_core::ownership::{Acquired, Epochs, Fence, NodeMode, Partitions, Renewal, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, NodeMode, Partitions, Rebalanced, Renewal};
 use pillarbox_core::row::Expected;
 use pillarbox_core::store::{
     Admin as _, BegunAttempt, Fetch, FetchScope, FetchedRow, Heads, Purge, Purgeable, Store as _,
@@ -172,10 +172,10 @@ async fn a_whole_life_in_transaction_mode() {
         assert_eq!(store.purge(&purge).await.expect("purges").removed, 410);
         store.leave(&node).await.expect("leaves");
 
-        let node = support::node("sharer");
+        let node = support::node("rebalancer");
         store.join(&node, NodeMode::Partitioned, LEASE).await.expect("joins");
-        let shared = store.share(&node, &Epochs::none()).await.expect("shares");
-        assert!(matches!(shared, Share::Member(holding) if holding.owned == Partitions::ALL));
+        let rebalanced = store.rebalance(&node, &Epochs::none()).await.expect("rebalances");
+        assert!(matches!(rebalanced, Rebalanced::Member(holding) if holding.owned == Partitions::ALL));
         let scope =
             FetchScope { partitions: 0..=255, heads: Heads::RetryAndDead, without: vec![], only: vec![], node: None };
         let found = store.fetch(&Fetch { scope: Some(scope), ..fetch(100) }).await.expect("fetches");

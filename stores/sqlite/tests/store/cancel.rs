@@ -4,7 +4,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::poll_fn;
-use pillarbox_core::ownership::{Epochs, Fence, NodeId, NodeMode, Partitions, Share};
+use pillarbox_core::ownership::{Epochs, Fence, NodeId, NodeMode, Partitions, Rebalanced};
 use pillarbox_core::store::{Admin as _, Fetch, Store as _};
 use pillarbox_core::write::{Begin, insert};
 
@@ -164,7 +164,7 @@ async fn a_reclaim_dropped_anywhere_frees_all_or_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_share_dropped_anywhere_gives_and_takes_all_or_nothing() {
+async fn a_rebalance_dropped_anywhere_gives_and_takes_all_or_nothing() {
     let scratch = Scratch::new();
     let store = scratch.store().await;
     let node = NodeId::from_stored("peer-1");
@@ -175,20 +175,22 @@ async fn a_share_dropped_anywhere_gives_and_takes_all_or_nothing() {
         let free = "UPDATE outbox_partition SET node_id = NULL";
         sqlx::query(free).execute(store.writer()).await.expect("frees");
         store.join(&dead, NodeMode::Partitioned, Duration::ZERO).await.expect("joins");
-        let shared = dropped_after(polls, store.share(&node, &Epochs::none())).await;
+        let rebalanced = dropped_after(polls, store.rebalance(&node, &Epochs::none())).await;
         store.renew(&node, Duration::from_secs(60), None, None).await.expect("the writer is free");
         let nodes = store.nodes().await.expect("lists");
         let owned = nodes.iter().find(|status| status.node == node).expect("is registered").partitions;
-        // The node that died is cleared away and its half is taken, or neither.
+        // The node that died is evicted and its half is taken, or neither.
         assert_eq!(owned, if nodes.len() == 1 { 256 } else { 0 }, "after {polls} polls");
-        match shared {
-            Some(shared) => {
-                assert!(matches!(shared.expect("shares"), Share::Member(holding) if holding.owned == Partitions::ALL));
+        match rebalanced {
+            Some(rebalanced) => {
+                assert!(
+                    matches!(rebalanced.expect("rebalances"), Rebalanced::Member(holding) if holding.owned == Partitions::ALL)
+                );
                 finished += 1;
             }
             None => dropped += 1,
         }
-        store.share(&node, &Epochs::none()).await.expect("clears away what is left");
+        store.rebalance(&node, &Epochs::none()).await.expect("evicts what is left");
         if finished == 20 {
             break;
         }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use pillarbox_core::ownership::{Epochs, Fence, Holding, NodeId, NodeMode, Partitions, Share};
+use pillarbox_core::ownership::{Epochs, Fence, Holding, NodeId, NodeMode, Partitions, Rebalanced};
 use pillarbox_core::row::{Change, Expected, Verdict};
 use pillarbox_core::store::{Fetch, FetchScope, FetchedRow, Heads, OrderKey, Store as _};
 use pillarbox_sqlite::{SqliteOptions, SqliteStore};
@@ -15,10 +15,10 @@ async fn member(store: &SqliteStore, name: &str) -> NodeId {
     node
 }
 
-async fn share(store: &SqliteStore, node: &NodeId, give: &Epochs) -> Holding {
-    match store.share(node, give).await.expect("shares") {
-        Share::Member(holding) => holding,
-        Share::Lost => panic!("{node} is registered"),
+async fn rebalance(store: &SqliteStore, node: &NodeId, give: &Epochs) -> Holding {
+    match store.rebalance(node, give).await.expect("rebalances") {
+        Rebalanced::Member(holding) => holding,
+        Rebalanced::Lost => panic!("{node} is registered"),
     }
 }
 
@@ -37,24 +37,24 @@ async fn fetched(store: &SqliteStore, scope: Option<FetchScope>) -> Vec<FetchedR
 }
 
 #[tokio::test]
-async fn sharing_where_nothing_changes_hands_takes_no_write() {
+async fn rebalancing_where_nothing_changes_hands_takes_no_write() {
     let scratch = Scratch::new();
     let store =
         SqliteOptions::new(scratch.file()).busy_timeout(Duration::from_millis(300)).open().await.expect("opens");
     store.migrate().await.expect("migrates");
     let (first, second) = (member(&store, "a-1").await, member(&store, "b-1").await);
-    let half = share(&store, &first, &Epochs::none()).await;
+    let half = rebalance(&store, &first, &Epochs::none()).await;
     assert_eq!(half.owned, Partitions::from(0..=127));
-    share(&store, &second, &Epochs::none()).await;
+    rebalance(&store, &second, &Epochs::none()).await;
     // Whoever waited for the write lock would fail.
     let foreign = scratch.foreign_pool().await;
     let held = foreign.begin_with("BEGIN IMMEDIATE").await.expect("begins");
-    let again = share(&store, &first, &Epochs::none()).await;
+    let again = rebalance(&store, &first, &Epochs::none()).await;
     assert_eq!((again.owned, again.gained, again.target), (half.owned, Partitions::NONE, half.target));
     // It gives what is not its own.
-    assert_eq!(share(&store, &second, &half.epochs).await.owned, Partitions::from(128..=255));
+    assert_eq!(rebalance(&store, &second, &half.epochs).await.owned, Partitions::from(128..=255));
     let gone = NodeId::from_stored("gone-1");
-    assert_eq!(store.share(&gone, &half.epochs).await.expect("is known to be lost"), Share::Lost);
+    assert_eq!(store.rebalance(&gone, &half.epochs).await.expect("is known to be lost"), Rebalanced::Lost);
     held.rollback().await.expect("rolls back");
 }
 
@@ -80,13 +80,13 @@ async fn rows_of_given_partitions_are_refused_one_by_one() {
     let scratch = Scratch::new();
     let store = scratch.store().await;
     let node = member(&store, "a-1").await;
-    let all = share(&store, &node, &Epochs::none()).await;
+    let all = rebalance(&store, &node, &Epochs::none()).await;
     insert(&store, "('a', 1, NULL, NULL), ('b', 2, NULL, NULL), ('c', 1, NULL, NULL), ('d', 2, NULL, NULL)").await;
     // The second one takes none of its target yet: it only makes that of the first smaller.
     member(&store, "0-1").await;
     let sql = "UPDATE outbox_node SET started_at = 0 WHERE node_id = '0-1'";
     raw_sql(sql).execute(store.writer()).await.expect("updates");
-    let kept = share(&store, &node, &all.epochs.of(Partitions::from(2..=2))).await;
+    let kept = rebalance(&store, &node, &all.epochs.of(Partitions::from(2..=2))).await;
     assert_eq!(kept.owned, Partitions::ALL.difference(Partitions::from(2..=2)));
     let changes = [Change::Done, Change::Done, Change::Remove, Change::Remove];
     let rows = rows_at(&store, &[1, 2, 3, 4]).await.expect("reads");

@@ -10,7 +10,7 @@ use pillarbox_core::store::{Fetch, FetchScope, Fetched, FetchedRow, Heads, Row};
 use tokio::time::Instant;
 
 use super::{Job, MIN_CONCLUSIVE_ROWS, OrderedPoller};
-use crate::claim::passed_over::Wanted;
+use crate::claim::passed_over::ClassToRead;
 use crate::claim::{SLOW_FETCH, promote_due};
 use crate::observe::Counters;
 use crate::queue::{Class, FetchGuard, Limits, Source};
@@ -209,7 +209,7 @@ impl OrderedPoller {
         if read.from_bottom {
             range.bottom = Some((now, took));
         }
-        // What an operator has just freed may be blocked in memory until this fetch is over: it is read again.
+        // A row that an operator has just freed may be blocked in memory until this fetch is over: it is read again.
         if is_worthless || read.starts_over {
             return;
         }
@@ -224,7 +224,7 @@ impl OrderedPoller {
 
     /// A range has been read for a class that is passed over, of which `left` are the rows that had no place. As the mark, the place to
     /// go on from moves up to the safe point at most.
-    fn note_read_passed(&mut self, index: usize, wanted: Wanted, read: Read, left: &BTreeMap<Class, Vec<i64>>) {
+    fn note_read_passed(&mut self, index: usize, wanted: ClassToRead, read: Read, left: &BTreeMap<Class, Vec<i64>>) {
         let Read { seen, safe_seq, starts_over, .. } = read;
         let is_telling = read.ready.is_some() || !read.full || read.limit >= MIN_CONCLUSIVE_ROWS;
         if starts_over || !is_telling {
@@ -305,7 +305,7 @@ impl OrderedPoller {
                     assigned.push((row.id(), partition));
                 }
                 FetchedRow::Broken(row) if row.partition.is_none() => {
-                    // Without a key its partition does not matter: whoever finds it declares it DEAD.
+                    // Without a key its partition does not matter: the node that finds it declares it DEAD.
                     let partition = row.key.as_ref().map_or(0, |key| partition_of(&key.key));
                     row.partition = Some(partition);
                     assigned.push((row.id(), partition));

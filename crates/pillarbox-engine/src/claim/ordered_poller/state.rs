@@ -31,13 +31,13 @@ pub(crate) struct ReadState {
     pub(super) read_passed: bool,
     /// The range of which such a class is read next.
     pub(super) next_passed: usize,
-    /// Since when there is something to read and no room for it.
+    /// The time since which there is something to read and no room for it.
     pub(super) full_since: Option<Instant>,
     /// The types that were paused at the last poll.
     pub(super) paused: Vec<Box<str>>,
     /// The time at which it was asked.
     pub(super) paused_since: Option<Instant>,
-    /// What operators had paused then.
+    /// The operators' pauses at that time.
     pub(super) left_out: LeftOut,
 }
 

@@ -169,7 +169,7 @@ impl Worker {
                     let error = HandlerError::retryable(format!("the handler panicked: {panic}"));
                     self.interceptors.after(ran, delivery, Err(&error)).await;
                 }
-                AttemptEnd::Unrecorded(error) => {
+                AttemptEnd::CommitUncertain(error) => {
                     let error = HandlerError::interrupted(error.clone());
                     self.interceptors.after(ran, delivery, Err(&error)).await;
                 }
@@ -192,7 +192,7 @@ impl Worker {
     }
 
     pub(super) fn deliverer<'a>(&'a self, item: &'a Item) -> &'a Arc<DeliveringNode> {
-        item.deliverer.as_ref().unwrap_or(&self.deliverer)
+        item.deliverer.as_ref().unwrap_or(&self.node)
     }
 }
 

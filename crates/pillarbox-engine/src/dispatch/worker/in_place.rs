@@ -49,17 +49,18 @@ impl Worker {
             let (row, deliverer) = (Arc::clone(&item.row), item.deliverer.clone());
             let mut delivered = self.deliver(Item { row, charge: None, deliverer, ..item }, slot).await;
             let Some(verdict) = delivered.verdicts.next() else {
-                // It is recorded, or over. What is behind it is the next owner's, if there is one.
-                return (!self.deliverer.lost.is_cancelled()).then_some(delivered);
+                // It is recorded, or over. The events behind it are the next owner's, if there is one.
+                return (!self.node.lost.is_cancelled()).then_some(delivered);
             };
             let Change::Retry { attempts, delay, error } = verdict.change else { return Some(Some(verdict).into()) };
-            let (mut again, mut is_hold_sent) = (Instant::now() + delay, false);
+            let (mut again, mut is_failure_sent) = (Instant::now() + delay, false);
             if let Some(error) = error.filter(|_| attempts > verdict.expected.attempts) {
-                let hold = Verdict { row: item.row.id(), change: Change::Hold { attempts, error }, ..verdict };
-                if self.stands(&hold) {
-                    is_hold_sent = true;
-                    self.in_flight.hold();
-                    self.verdicts.send(hold).await.ok()?;
+                let change = Change::RetryInPlace { attempts, error };
+                let failure = Verdict { row: item.row.id(), change, ..verdict };
+                if self.stands(&failure) {
+                    is_failure_sent = true;
+                    self.in_flight.begin_retry_in_place();
+                    self.verdicts.send(failure).await.ok()?;
                 }
             }
             if item.prior_attempt != PriorAttempt::Clean {
@@ -67,7 +68,9 @@ impl Worker {
                 self.crashes.withdraw(&self.tenure, &[item.row.id()]).await;
             }
             let mut row = in_state(&item.row, Expected { attempts, ..verdict.expected });
-            if is_hold_sent && !self.ending.run_until_cancelled(self.in_flight.wait_hold_recorded()).await? {
+            let is_known = !is_failure_sent
+                || self.ending.run_until_cancelled(self.in_flight.wait_for_retry_in_place_recorded()).await?;
+            if !is_known {
                 let Some(expected) = self.ending.run_until_cancelled(self.state_in_place(&row)).await? else {
                     return Some(self.over_in_place(&row));
                 };
@@ -80,7 +83,7 @@ impl Worker {
             if !self.ending.run_until_cancelled(waiting).await? {
                 return Some(self.over_in_place(&row));
             }
-            if self.deliverer.lost.is_cancelled() {
+            if self.node.lost.is_cancelled() {
                 return None;
             }
             let prior_attempt = self.ending.run_until_cancelled(self.prior_attempt_in_place(&row)).await?;
@@ -90,21 +93,21 @@ impl Worker {
 
     /// Waits in its place until an event is not paused any more: true then, false if the row is over; `None` if the term ends first.
     async fn resumed(&self, row: &Row, noticed: &mut watch::Receiver<u64>) -> Option<bool> {
-        // Whoever wants the event tried now does not resume it.
+        // A wish to try the event now does not resume it.
         let waiting = self.wait_in_place(row, noticed, self.in_flight.pauses().resumed(row), |_| false);
         let is_pending = self.ending.run_until_cancelled(waiting).await?;
-        (!self.deliverer.lost.is_cancelled()).then_some(is_pending)
+        (!self.node.lost.is_cancelled()).then_some(is_pending)
     }
 
     /// Waits in its place until the rate of its handler allows an event: true then, false if the row is over; `None` if the term ends first.
     async fn paced(&self, row: &Row, noticed: &mut watch::Receiver<u64>) -> Option<bool> {
         let mut is_pending = true;
         if let Ok(Registered { limiter: Some(limiter), .. }) = self.router.find(row) {
-            // Whoever wants the event tried now does not lift the limit.
+            // A wish to try the event now does not lift the limit.
             let waiting = self.wait_in_place(row, noticed, limiter.paced(), |_| false);
             is_pending = self.ending.run_until_cancelled(waiting).await?;
         }
-        (!self.deliverer.lost.is_cancelled()).then_some(is_pending)
+        (!self.node.lost.is_cancelled()).then_some(is_pending)
     }
 
     /// A row is over, by an operator: the events behind it go on.
@@ -119,7 +122,7 @@ impl Worker {
         if !self.router.find(row).is_ok_and(Registered::has_transactions) {
             return PriorAttempt::Clean;
         }
-        self.in_flight.earlier_recorded(row).await;
+        self.in_flight.wait_for_earlier_verdicts(row).await;
         PriorAttempt::Suspect
     }
 

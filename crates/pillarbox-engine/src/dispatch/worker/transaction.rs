@@ -68,13 +68,13 @@ impl Worker {
         let commit = guarded(|| ready.commit(completion));
         match limited("the commit of the handler's transaction", items, limit, slot, commit).await {
             Ok(Ok(())) => AttemptEnd::Recorded,
-            Ok(Err(error)) => self.unrecorded(row, error.text()),
-            Err(broken) => self.unrecorded(row, broken.to_string()),
+            Ok(Err(error)) => self.commit_uncertain(row, error.text()),
+            Err(broken) => self.commit_uncertain(row, broken.to_string()),
         }
     }
 
     /// A handler's transaction was not committed, or its commit is unknown.
-    fn unrecorded(&self, row: &Row, error: String) -> AttemptEnd {
+    fn commit_uncertain(&self, row: &Row, error: String) -> AttemptEnd {
         if let Some(events) = self.completion.complaints.report(1) {
             let (event_id, event_type) = (row.event.id().as_str(), row.event.event_type());
             tracing::warn!(
@@ -85,7 +85,7 @@ impl Worker {
                 "a handler's transaction was not committed; the event is handled again"
             );
         }
-        AttemptEnd::Unrecorded(error)
+        AttemptEnd::CommitUncertain(error)
     }
 
     /// Begins a transaction for an event, sooner or later; `None` if the right to deliver it ends before, or if it could not be begun and
@@ -101,7 +101,7 @@ impl Worker {
         let begin = async {
             // On a database of one writer, nothing could be recorded while the transaction is open.
             if !planted_bug::is_active("transaction_overtakes_verdicts") {
-                self.in_flight.earlier_recorded(&item.row).await;
+                self.in_flight.wait_for_earlier_verdicts(&item.row).await;
             }
             let mut backoff = Backoff::default();
             loop {

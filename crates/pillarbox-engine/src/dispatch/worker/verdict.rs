@@ -87,10 +87,10 @@ impl Worker {
     async fn decide(&self, item: &Item, registered: Option<&Registered>, attempt: AttemptEnd, slot: &Slot) -> Change {
         let row = &item.row;
         // One from memory was written a moment ago, and stamped by this host's clock.
-        let waited = is_unroutable(&attempt) && item.path != Path::Hot && self.unknown.is_over(row).await;
+        let waited = is_unroutable(&attempt) && item.path != Path::Hot && self.park_limit.has_passed(row).await;
         let Decision { change, given_up } = self.decide_guarded(row, registered, attempt, waited);
         let (Change::Dead { attempts, error }, Some(reason)) = (&change, given_up) else { return change };
-        // Who was told to stop gives nothing up: the next owner delivers the event.
+        // A node that was told to stop gives nothing up: the next owner delivers the event.
         if self.deliverer(item).lost.is_cancelled() {
             return change;
         }
@@ -200,7 +200,7 @@ fn is_unroutable(attempt: &AttemptEnd) -> bool {
         AttemptEnd::Ended(Ok(_))
         | AttemptEnd::NotBegun
         | AttemptEnd::Recorded
-        | AttemptEnd::Unrecorded(_)
+        | AttemptEnd::CommitUncertain(_)
         | AttemptEnd::Panicked(_) => false,
     }
 }

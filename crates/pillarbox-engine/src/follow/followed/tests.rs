@@ -38,7 +38,7 @@ async fn an_event_is_looked_for_at_once_then_each_10_ms_and_each_second_at_last(
         let found = next_poll(&followed).await.as_millis();
         assert!((pause..=pause + 2).contains(&found), "{found} ms, and not {pause}, after {age} ms more");
     }
-    // Whoever comes later is answered as soon as the first was.
+    // A later waiter is answered as soon as the first was.
     let later = followed.join(id("a"));
     assert_eq!(next_poll(&followed).await, Duration::ZERO);
     assert!(next_poll(&followed).await <= Duration::from_millis(11));

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::KeyedQueue;
 use super::state::{KeyHash, State, hash};
-use crate::queue::{Class, Shares};
+use crate::queue::{Class, FairShares};
 
 /// As long as so many keys are backlogged, or more if there are more workers, nothing else is read: every fetch that is about others
 /// has to name them all.
@@ -146,9 +146,9 @@ impl KeyedQueue {
 
 impl State {
     /// True if little is left of a backlogged key, and more of it can be read.
-    fn needs_refill(&self, hash: KeyHash, backlogged: &Backlogged, shares: &Shares) -> bool {
+    fn needs_refill(&self, hash: KeyHash, backlogged: &Backlogged, shares: &FairShares) -> bool {
         self.waiting(hash) <= backlogged.share / 2
             && !self.is_blocked(hash)
-            && (!shares.is_divided() || shares.room_for(self.account(hash, backlogged.class)).is_some())
+            && (!shares.is_divided() || shares.room_for(self.charged_class(hash, backlogged.class)).is_some())
     }
 }

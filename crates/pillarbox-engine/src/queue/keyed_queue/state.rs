@@ -13,9 +13,9 @@ use pillarbox_core::store::{OrderKey, Row};
 
 use super::Source;
 use super::backlogged::Backlogged;
-use crate::operator_pauses::OperatorPauses;
-use crate::queue::turn_queue::{Turn, TurnQueue};
-use crate::queue::{Charge, Class, Item, Shares, Suspects};
+use crate::operator_pauses::{OperatorPauses, PausedKeys};
+use crate::queue::dispatch_queue::{DispatchKey, DispatchQueue};
+use crate::queue::{Charge, Class, FairShares, Item, Suspects};
 
 /// Seeded anew in each process, so that nobody can choose keys that wait for each other.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::default);
@@ -35,16 +35,16 @@ pub(super) struct Suspected {
 pub(super) struct State {
     pub(super) keys: HashMap<KeyHash, Key>,
     /// Keys that have an event for a worker, and events without a key.
-    pub(super) ready: TurnQueue<Ready>,
+    pub(super) ready: DispatchQueue<Ready>,
     pub(super) running: HashMap<i64, Running>,
     /// Keys of which the table has more than memory holds.
     pub(super) backlogged: HashMap<KeyHash, Backlogged>,
     /// Keys of which the table has events that were read and left there, and the class that they wait for.
     pub(super) waited_for: HashMap<KeyHash, Class>,
-    /// Keys that have a paused event in the table, and the lowest such: it and what is above it stays there.
-    pub(super) paused_keys: HashMap<KeyHash, i64>,
+    /// Keys that have a paused event in the table.
+    pub(super) paused_keys: PausedKeys<KeyHash>,
     /// Events, by their `seq`, with a verdict to be recorded that matters to their key.
-    pub(super) watched: HashMap<i64, Watched>,
+    pub(super) awaited: HashMap<i64, AwaitedVerdict>,
     /// Blocked keys whose failure is recorded, in the order of the fetches since then.
     pub(super) recorded: VecDeque<(u64, KeyHash)>,
     /// Events waiting.
@@ -82,11 +82,11 @@ pub(super) struct Key {
     /// Ascending by `seq`. Most keys have one event waiting: a tree would take room for eleven.
     pub(super) waiting: VecDeque<Item>,
     pub(super) running: bool,
-    /// The turn under which it is listed as ready: that of its first event.
-    pub(super) listed: Option<Turn>,
+    /// The dispatch key under which it is listed as ready: that of its first event.
+    pub(super) listed: Option<DispatchKey>,
     pub(super) blocked: Option<Blocked>,
     /// The class of the event that the others wait for.
-    pub(super) account: Option<Class>,
+    pub(super) charged_class: Option<Class>,
 }
 
 /// The result of taking a row in.
@@ -110,22 +110,22 @@ impl Key {
         self.blocked.as_ref().is_some_and(|blocked| seq > blocked.head)
     }
 
-    /// Lists the key as ready, once, under the turn of its first event; under another one it would be served when that is.
-    pub(super) fn list(&mut self, hash: KeyHash, ready: &mut TurnQueue<Ready>) {
-        let Some(turn) = self.waiting.front().map(Item::turn).filter(|_| !self.running) else { return };
-        let listed = self.listed.replace(turn);
-        if listed == Some(turn) {
+    /// Lists the key as ready, once, under the dispatch key of its first event; under another one it would be served when that is.
+    pub(super) fn list(&mut self, hash: KeyHash, ready: &mut DispatchQueue<Ready>) {
+        let Some(dispatch_key) = self.waiting.front().map(Item::dispatch_key).filter(|_| !self.running) else { return };
+        let listed = self.listed.replace(dispatch_key);
+        if listed == Some(dispatch_key) {
             return;
         }
         if let Some(listed) = listed {
             ready.remove(listed, |other| matches!(other, Ready::Key(other) if *other == hash));
         }
-        ready.push(turn, Ready::Key(hash));
+        ready.push(dispatch_key, Ready::Key(hash));
     }
 
     /// Makes the waiting events of the key wait for an event of this class from now on.
     fn wait_for(&mut self, class: Class) {
-        if self.account.replace(class) != Some(class) {
+        if self.charged_class.replace(class) != Some(class) {
             self.waiting.iter_mut().filter_map(|item| item.charge.as_mut()).for_each(|charge| charge.move_to(class));
         }
     }
@@ -154,7 +154,7 @@ pub(super) struct Running {
 /// An event of which others of its key may wait for the verdict, from the moment that it is decided about until it is known here if the
 /// verdict was recorded.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct AwaitedVerdict {
     pub(super) key: KeyHash,
     pub(super) effect: Effect,
     /// The row was read again in the meantime: it is released a moment before this is known here. It was not taken, since a second
@@ -172,7 +172,7 @@ pub(super) enum Effect {
     Frees,
 }
 
-impl Watched {
+impl AwaitedVerdict {
     /// The event has failed, and its key waits for it once `change` is recorded.
     pub(super) fn blocks(key: KeyHash, change: &Change, fetch: u64) -> Self {
         let effect = Effect::Blocks { dead: matches!(change, Change::Dead { .. }).then_some(fetch) };
@@ -194,7 +194,7 @@ impl State {
         mut item: Item,
         source: Source,
         per_key: usize,
-        shares: &Arc<Shares>,
+        shares: &Arc<FairShares>,
         pauses: &OperatorPauses,
         left: &mut HashMap<KeyHash, Class>,
     ) -> Admission {
@@ -207,7 +207,7 @@ impl State {
             return Admission::Refused;
         }
         let hash = hash_of(row);
-        if self.holds(hash, seq, pauses.is_row_paused(row)) {
+        if self.keep_behind_pause(hash, seq, pauses.is_row_paused(row)) {
             return Admission::WaitsFor(Class::PAUSED);
         }
         if shares.is_divided()
@@ -223,7 +223,7 @@ impl State {
         let Some(hash) = hash else {
             self.suspect(&mut item, partition);
             item.charge = Some(Charge::new(shares, item.class, &item.row, true));
-            self.ready.push(item.turn(), Ready::Lone(item));
+            self.ready.push(item.dispatch_key(), Ready::Lone(item));
             self.queued += 1;
             return Admission::Queued;
         };
@@ -241,33 +241,29 @@ impl State {
         Admission::Queued
     }
 
-    /// True if a row `is_paused`, or behind one of its key that is: it stays in the table.
-    fn holds(&mut self, hash: Option<KeyHash>, seq: i64, is_paused: bool) -> bool {
+    /// Keeps a row in the table that `is_paused`, or that stands behind a paused one of its key. True if the row is kept.
+    fn keep_behind_pause(&mut self, hash: Option<KeyHash>, seq: i64, is_paused: bool) -> bool {
         if !is_paused && self.paused_keys.is_empty() {
             return false;
         }
         let Some(hash) = hash else { return is_paused };
-        if is_paused {
-            let lowest = self.paused_keys.entry(hash).or_insert(seq);
-            *lowest = seq.min(*lowest);
-        }
-        let is_behind_pause = self.paused_keys.get(&hash).is_some_and(|lowest| seq >= *lowest);
+        let is_kept = self.paused_keys.keep(hash, seq, is_paused);
         // Read apart from the others, a key would be read for ever in vain; unless there is something below that found no place.
-        if is_behind_pause && self.backlogged.get(&hash).is_some_and(|backlogged| backlogged.refused.is_none()) {
+        if is_kept && self.backlogged.get(&hash).is_some_and(|backlogged| backlogged.refused.is_none()) {
             self.backlogged.remove(&hash);
         }
-        is_behind_pause
+        is_kept
     }
 
     /// Queues an event of a key.
-    fn queue(&mut self, hash: KeyHash, mut item: Item, shares: &Arc<Shares>) {
+    fn queue(&mut self, hash: KeyHash, mut item: Item, shares: &Arc<FairShares>) {
         let (class, seq) = (item.class, item.row.seq);
         let key = self.keys.entry(hash).or_default();
         // Nearly always the last place: rows come in their order, but for those that were due only now.
         let place = key.waiting.partition_point(|other| other.row.seq < seq);
         let is_first = place == 0 && !key.running;
-        let account = key.account.filter(|_| !is_first).unwrap_or(class);
-        item.charge = Some(Charge::new(shares, account, &item.row, true));
+        let charged_class = key.charged_class.filter(|_| !is_first).unwrap_or(class);
+        item.charge = Some(Charge::new(shares, charged_class, &item.row, true));
         key.waiting.insert(place, item);
         if is_first {
             key.wait_for(class);
@@ -303,7 +299,7 @@ impl State {
         item: &Item,
         hash: Option<KeyHash>,
         source: Source,
-        shares: &Shares,
+        shares: &FairShares,
         left: &HashMap<KeyHash, Class>,
     ) -> Option<Class> {
         let is_own = |class: Class| source.class == Some(class);
@@ -322,25 +318,25 @@ impl State {
         if shares.is_passed(class) && !is_own(class) {
             return Some(class);
         }
-        let account = hash.map_or(class, |hash| self.account(hash, class));
-        (!shares.may_wait(account)).then_some(account)
+        let charged_class = hash.map_or(class, |hash| self.charged_class(hash, class));
+        (!shares.may_wait(charged_class)).then_some(charged_class)
     }
 
     /// The class that an event of this class waits for in its key.
-    pub(super) fn account(&self, hash: KeyHash, class: Class) -> Class {
+    pub(super) fn charged_class(&self, hash: KeyHash, class: Class) -> Class {
         let key = self.keys.get(&hash).filter(|key| key.running || !key.waiting.is_empty());
-        key.and_then(|key| key.account).unwrap_or(class)
+        key.and_then(|key| key.charged_class).unwrap_or(class)
     }
 
-    fn has_room(&self, hash: KeyHash, item: &Item, shares: &Shares) -> bool {
-        shares.may_wait(self.account(hash, item.class))
+    fn has_room(&self, hash: KeyHash, item: &Item, shares: &FairShares) -> bool {
+        shares.may_wait(self.charged_class(hash, item.class))
     }
 
     /// True if memory has no place for this row of a key.
     fn is_refused(&self, hash: KeyHash, seq: i64, source: Source, per_key: usize) -> bool {
         let key = self.keys.get(&hash);
         let share = match self.backlogged.get(&hash) {
-            // What follows a row that has no place has none either, or it would overtake it.
+            // The rows behind one that has no place have none either, or they would overtake it.
             Some(backlogged) if source.refill && backlogged.refused.is_none() => backlogged.share,
             Some(_) => 0,
             None => per_key,
@@ -360,19 +356,20 @@ impl State {
         blocked
     }
 
-    /// A verdict on the event `seq` is to be recorded. Until it is, nothing of its key above it is taken. A row [that is
-    /// watched](Self::notes_reading_again) is not taken, so an earlier verdict on it is only one that its handler tried to record itself.
-    pub(super) fn watch(&mut self, seq: i64, watched: Watched) {
-        let key = watched.key;
-        if self.watched.insert(seq, watched).is_none() {
+    /// A verdict on the event `seq` is to be recorded. Until it is, nothing of its key above it is taken. A row [whose
+    /// verdict is awaited](Self::notes_reading_again) is not taken, so an earlier verdict on it is only one that its handler tried to record
+    /// itself.
+    pub(super) fn await_verdict(&mut self, seq: i64, awaited: AwaitedVerdict) {
+        let key = awaited.key;
+        if self.awaited.insert(seq, awaited).is_none() {
             self.block(key, seq).unrecorded += 1;
         }
     }
 
     /// True if a verdict on a row that was read is still awaited. Then the row is not taken, but read again afterwards.
     pub(super) fn notes_reading_again(&mut self, seq: i64) -> bool {
-        let watched = self.watched.get_mut(&seq);
-        watched.map(|watched| watched.read_again = true).is_some()
+        let awaited = self.awaited.get_mut(&seq);
+        awaited.map(|awaited| awaited.read_again = true).is_some()
     }
 
     /// Drops the events of a key that wait in memory above `seq`, and returns them: they are left to the table.
@@ -380,7 +377,7 @@ impl State {
         if let Some(backlogged) = self.backlogged.remove(&hash)
             && backlogged.floor < seq
         {
-            // What was to be read of it apart from the others, below this event as well, is read with them now.
+            // Its rows that were to be read apart, those below this event as well, are read with the others now.
             self.free_from(backlogged.floor.saturating_add(1));
         }
         let Some(key) = self.keys.get_mut(&hash) else { return Vec::new() };
@@ -450,27 +447,27 @@ impl State {
         }
     }
 
-    /// Takes what is ready first and may begin.
-    pub(super) fn next(&mut self, deliverer: &DeliveringNode, shares: &Shares) -> Option<Item> {
+    /// Takes the first ready item that may begin.
+    pub(super) fn next(&mut self, deliverer: &DeliveringNode, shares: &FairShares) -> Option<Item> {
         loop {
-            let turn = self.ready.first(|turn| shares.is_turn(turn))?;
-            // A turn may have had nothing but keys whose events were dropped.
-            if let Some((_, ready)) = self.pop_ready(turn) {
+            let dispatch_key = self.ready.first(|key| shares.may_dispatch(key))?;
+            // A dispatch key may have had nothing but keys whose events were dropped.
+            if let Some((_, ready)) = self.pop_ready(dispatch_key) {
                 return self.run(ready, deliverer);
             }
         }
     }
 
-    /// Takes what is ready first of a turn.
-    pub(super) fn pop_ready(&mut self, turn: Turn) -> Option<(u64, Ready)> {
+    /// Takes the first ready item of a dispatch key.
+    pub(super) fn pop_ready(&mut self, dispatch_key: DispatchKey) -> Option<(u64, Ready)> {
         loop {
-            let (number, ready) = self.ready.pop(turn)?;
+            let (number, ready) = self.ready.pop(dispatch_key)?;
             let Ready::Key(hash) = ready else { return Some((number, ready)) };
             let Some(key) = self.keys.get_mut(&hash) else { continue };
             if !key.waiting.is_empty() {
                 return Some((number, ready));
             }
-            // What it had was dropped.
+            // Its events were dropped.
             key.listed = None;
             if key.is_idle() {
                 self.keys.remove(&hash);

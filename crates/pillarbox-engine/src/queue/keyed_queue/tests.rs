@@ -20,7 +20,7 @@ fn key_lanes(capacity: usize, workers: usize, failing: FailingKey) -> KeyedQueue
         capacity,
         workers,
         failing,
-        Arc::new(Shares::new(Classes::one(), workers, most)),
+        Arc::new(FairShares::new(Classes::one(), workers, most)),
         Arc::default(),
         deliverer(),
     )
@@ -354,7 +354,7 @@ fn a_key_is_read_from_where_it_is_known_and_complete() {
     assert_eq!(refill().floor, 32);
 }
 
-/// To take what follows one that has no place would break the order, even if a place is free by then.
+/// Taking the rows behind one that has no place would break the order, even if a place is free by then.
 #[test]
 fn nothing_of_a_key_is_taken_above_what_was_refused() {
     let queue = queue(FailingKey::Wait);
@@ -618,7 +618,7 @@ fn a_row_that_is_no_event_and_is_read_before_its_verdict_is_known_to_be_recorded
     assert!(read(&queue, &[(6, "a")]).is_empty(), "nothing keeps the key waiting any more");
 }
 
-/// What waited was thrown away for the sake of a pause, and its key was forgotten, but not that it was ready.
+/// The waiting events were dropped for the sake of a pause, and their key was forgotten, but not that it was ready.
 #[test]
 fn a_key_that_comes_back_is_ready_once() {
     let queue = running_of(&[(1, "a"), (2, "a")], &[1]);

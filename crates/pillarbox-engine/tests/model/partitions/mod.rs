@@ -7,7 +7,7 @@
 //!   │ node: id                      │──────────▶│ members:    id, ticks left of its lease              │
 //!   │   age: own ticks since the    │  renew    │                                                      │
 //!   │        confirmed renewal was  │◀─────────▶│                                                      │
-//!   │        sent; live while       │  share    │ partitions: owner, epoch                             │
+//!   │        sent; live while       │ rebalance │ partitions: owner, epoch                             │
 //!   │        age < LEASE − MARGIN   │◀─────────▶│                                                      │
 //!   │   clock: how far it believes  │  watch    │                                                      │
 //!   │        that of the database   │◀─────────▶│                                                      │
@@ -31,7 +31,7 @@
 //! - A *slow clock* misses ticks that the database's counts. As many as the margin are allowed for.
 //! - A *renewal* succeeds as long as the node's row is there, though its lease has ended: nobody else has taken over then.
 //! - A *jump* of the database's clock ends all leases, or lets none end any more. Each process believes that clock only as far as it
-//!   has seen it run, and clears away a node that it has not seen to renew for the length of a lease.
+//!   has seen it run, and evicts a node that it has not seen to renew for the length of a lease.
 //! - A *stop* of a node that no longer relies on its lease is a crash: the database hears of neither.
 //! - A *handler that is told to stop* either goes on, which is a step not taken, or ends without a verdict. Its partition is not
 //!   given before.
@@ -133,7 +133,7 @@ fn a_partition_is_handed_over_between_deliveries() {
 }
 
 #[test]
-fn three_nodes_share() {
+fn three_nodes_rebalance() {
     holds(three_nodes());
 }
 

@@ -7,7 +7,7 @@ use pillarbox_core::ownership::{Partitions, spread};
 
 use super::clock::Clock;
 use super::protocol::{Flaw, LEASE, MARGIN};
-use super::table::{Given, Id, Member, Shared};
+use super::table::{Given, Id, Member, Rebalanced};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Node {
@@ -75,7 +75,7 @@ impl Node {
         self.holdings[partition].owned.is_some() && self.target.as_ref().is_some_and(|target| target.contains(&place))
     }
 
-    /// What it gives when it shares: surplus of which nothing runs any more.
+    /// What it gives when it rebalances: surplus of which nothing runs any more.
     pub(crate) fn gives(&self, places: &[u8], flaw: Option<Flaw>) -> Given {
         let owned: Partitions = self.places_owned(places).collect();
         let surplus = match flaw {
@@ -93,11 +93,11 @@ impl Node {
         self.holdings.iter().zip(places).filter(|(holding, _)| holding.owned.is_some()).map(|(_, place)| *place)
     }
 
-    /// Takes the answer of a share for what is. Of a partition that is not to be delivered from, what waits in memory is dropped, and
+    /// Takes the answer of a rebalance for what is. Of a partition that is not to be delivered from, what waits in memory is dropped, and
     /// what a fetch under way brings is not taken.
-    pub(crate) fn learn(&mut self, shared: Shared, places: &[u8], flaw: Option<Flaw>) {
-        self.target = shared.target;
-        for (holding, owned) in self.holdings.iter_mut().zip(shared.owned) {
+    pub(crate) fn learn(&mut self, rebalanced: Rebalanced, places: &[u8], flaw: Option<Flaw>) {
+        self.target = rebalanced.target;
+        for (holding, owned) in self.holdings.iter_mut().zip(rebalanced.owned) {
             holding.owned = owned;
         }
         for (partition, place) in places.iter().enumerate() {

@@ -44,7 +44,7 @@ impl Model for Protocol {
             properties.push(Property::sometimes("every event is delivered", Self::is_drained));
         }
         if self.time_passes {
-            let name = "a node has not noticed that others cleared it away";
+            let name = "a node has not noticed that others evicted it";
             properties.push(Property::sometimes(name, |_, state: &State| {
                 state.processes.iter().any(|node| !state.table.is_registered(node.id))
             }));
@@ -115,7 +115,7 @@ impl Protocol {
         if self.watches() {
             round.push(Action::Watch(process));
         }
-        round.push(Action::Share(process, Fate::Answered));
+        round.push(Action::Rebalance(process, Fate::Answered));
         for partition in 0..self.places.len() {
             let deliver = [Action::Read(process, partition), Action::Begin(process, partition)];
             round.extend(deliver);

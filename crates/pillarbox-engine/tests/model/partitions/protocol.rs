@@ -1,7 +1,7 @@
 //! The steps of the protocol, and what may go wrong between them.
 
 use super::node::{Node, Work};
-use super::table::{Given, Id, NEVER, Shared, Table};
+use super::table::{Given, Id, NEVER, Rebalanced, Table};
 
 /// Length of a lease in ticks.
 pub(crate) const LEASE: u8 = 3;
@@ -86,7 +86,7 @@ pub(crate) struct State {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Late {
-    Share { id: Id, given: Given },
+    Rebalance { id: Id, given: Given },
     Settle { id: Id, partition: usize, event: u8 },
 }
 
@@ -115,14 +115,14 @@ pub(crate) enum Action {
     Renew(usize, Fate),
     /// The answer to a renewal arrives late.
     Confirm(usize),
-    Share(usize, Fate),
+    Rebalance(usize, Fate),
     Read(usize, usize),
     Begin(usize, usize),
     /// The handler has ended, and its verdict is sent.
     Settle(usize, usize, Fate),
     /// The handler is told that another node waits for the partition, and has ended without a verdict.
     EndTold(usize, usize),
-    /// A node looks whether others renew, and has the first that does not cleared away.
+    /// A node watches if others renew, and evicts the first that does not.
     Watch(usize),
     /// The database's clock jumps.
     Jump,
@@ -178,7 +178,7 @@ impl Protocol {
                     actions.extend([Action::Tick { missed_by: Some(process) }, Action::Confirm(process)]);
                     actions.extend(FATES.map(|fate| Action::Renew(process, fate)));
                 }
-                actions.extend(FATES.map(|fate| Action::Share(process, fate)));
+                actions.extend(FATES.map(|fate| Action::Rebalance(process, fate)));
                 if self.watches() {
                     actions.push(Action::Watch(process));
                 }
@@ -220,7 +220,7 @@ impl Protocol {
                 node.age = if self.flaw == Some(Flaw::CountsFromAnswer) { 0 } else { sent };
                 Some(())
             }
-            Action::Share(process, fate) => self.share(state, process, fate),
+            Action::Rebalance(process, fate) => self.rebalance(state, process, fate),
             Action::Read(process, partition) => self.read(state, process, partition),
             Action::Begin(process, partition) => self.begin(state, process, partition),
             Action::Settle(process, partition, fate) => self.settle(state, process, partition, fate),
@@ -299,32 +299,32 @@ impl Protocol {
         Some(())
     }
 
-    fn share(&self, state: &mut State, process: usize, fate: Fate) -> Option<()> {
+    fn rebalance(&self, state: &mut State, process: usize, fate: Fate) -> Option<()> {
         let node = self.live(state, process)?;
         let (id, given) = (node.id, node.gives(&self.places, self.flaw));
         state.count_fault(fate)?;
         if fate == Fate::Late {
-            return state.delay(Late::Share { id, given });
+            return state.delay(Late::Rebalance { id, given });
         }
-        let shared = self.shared(state, id, &given);
+        let rebalanced = self.rebalanced(state, id, &given);
         if fate == Fate::Answered {
-            match shared {
-                Some(shared) => state.processes[process].learn(shared, &self.places, self.flaw),
+            match rebalanced {
+                Some(rebalanced) => state.processes[process].learn(rebalanced, &self.places, self.flaw),
                 None => state.end(id),
             }
         }
         Some(())
     }
 
-    /// The transaction, and what it means for the deliveries of those it clears away.
-    fn shared(&self, state: &mut State, id: Id, given: &Given) -> Option<Shared> {
+    /// The transaction, and its effect on the deliveries of the nodes that it evicts.
+    fn rebalanced(&self, state: &mut State, id: Id, given: &Given) -> Option<Rebalanced> {
         // A transaction whose process is gone judges nobody any more.
         let State { processes, table, .. } = &mut *state;
-        let sharing = processes.iter_mut().find(|node| node.id == id);
-        for dead in sharing.map(|node| table.ended(&mut node.clock, self.flaw)).unwrap_or_default() {
+        let rebalancing = processes.iter_mut().find(|node| node.id == id);
+        for dead in rebalancing.map(|node| table.ended(&mut node.clock, self.flaw)).unwrap_or_default() {
             state.evict(dead);
         }
-        state.table.share(id, given, &self.places, self.flaw)
+        state.table.rebalance(id, given, &self.places, self.flaw)
     }
 
     fn read(&self, state: &mut State, process: usize, partition: usize) -> Option<()> {
@@ -383,7 +383,7 @@ impl Protocol {
 
     fn arrive(&self, state: &mut State) -> Option<()> {
         match state.late.take()? {
-            Late::Share { id, given } => drop(self.shared(state, id, &given)),
+            Late::Rebalance { id, given } => drop(self.rebalanced(state, id, &given)),
             Late::Settle { id, partition, event } => self.settled(state, id, partition, event),
         }
         Some(())
@@ -413,7 +413,7 @@ impl State {
         self.processes.retain(|node| node.id != id);
     }
 
-    /// A node is cleared away.
+    /// A node is evicted.
     fn evict(&mut self, id: Id) {
         self.cut_off(id);
         self.table.leave(id);

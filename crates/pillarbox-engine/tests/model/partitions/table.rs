@@ -40,7 +40,7 @@ pub(crate) type Given = Vec<Option<u8>>;
 /// A lease lasts longer than anybody looks.
 pub(crate) const NEVER: i8 = i8::MAX;
 
-pub(crate) struct Shared {
+pub(crate) struct Rebalanced {
     /// Of each partition the epoch by which the node owns it.
     pub(crate) owned: Vec<Option<u8>>,
     pub(crate) target: Option<RangeInclusive<u8>>,
@@ -62,7 +62,7 @@ impl Table {
         }
     }
 
-    /// True if the lease runs anew, be it that it had ended; otherwise the node was cleared away.
+    /// True if the lease runs anew, be it that it had ended; otherwise the node was evicted.
     pub(crate) fn renew(&mut self, id: Id) -> bool {
         let member = self.members.iter_mut().find(|member| member.id == id);
         member.map(|member| member.left = LEASE.cast_signed()).is_some()
@@ -82,9 +82,9 @@ impl Table {
         self.members.iter().filter(|member| is_over(member.left)).map(|member| member.id).collect()
     }
 
-    /// What sharing does once those are cleared away whose lease has ended; `None` if the node is not registered. `places` are
+    /// The effect of a rebalance once the nodes whose lease has ended are evicted; `None` if the node is not registered. `places` are
     /// the numbers of the partitions.
-    pub(crate) fn share(&mut self, id: Id, given: &Given, places: &[u8], flaw: Option<Flaw>) -> Option<Shared> {
+    pub(crate) fn rebalance(&mut self, id: Id, given: &Given, places: &[u8], flaw: Option<Flaw>) -> Option<Rebalanced> {
         if !self.is_registered(id) {
             return None;
         }
@@ -103,7 +103,7 @@ impl Table {
             }
         }
         let epoch = |partition: &Partition| (partition.owner == Some(id)).then_some(partition.epoch);
-        Some(Shared { owned: self.partitions.iter().map(epoch).collect(), target })
+        Some(Rebalanced { owned: self.partitions.iter().map(epoch).collect(), target })
     }
 
     /// The target of a node among those registered.

@@ -28,7 +28,7 @@
 //! | `take` | the rest of it: interventions, `promote_due`, `FetchGuard::admit`, `KeyedQueue::push`, and where the mark goes |
 //! | `deliver` | a worker from `KeyedQueue::pop` to `KeyedQueue::ended` |
 //! | `record`, `answer` | `Store::settle`; `Settler::settled` with `KeyedQueue::recorded` and `Registry::remove` |
-//! | `notices` | `Standing::check_history` and `Standing::follows`; `OrderedPoller::restart_if_history_changed` |
+//! | `notices` | `HistoryGuard::check_history` and `HistoryGuard::check_mark`; `OrderedPoller::restart_if_history_changed` |
 //!
 //! How the things that happen look here:
 //!
@@ -108,7 +108,7 @@ fn failures() -> Instance {
 }
 
 /// The same while memory holds so many rows that fetches bring some of them again. Then the code has a gap: a row that is due while
-/// its RETRY is recorded and not answered loses its due time, and is found by the next look from the bottom.
+/// its RETRY is recorded and not answered loses its due time, and is found by the next poll from the bottom.
 fn crowded() -> Instance {
     Instance { crowded: true, ..failures() }
 }
@@ -262,7 +262,7 @@ fn a_mark_that_outlives_a_crash_of_the_database_passes_what_was_lost() {
 fn limits_of_the_protocol_show_in_the_model() {
     // A transaction that is open for longer than a minute, where nobody tells.
     breaks(BELOW_THE_OPEN, Instance { long: true, ..untold() });
-    // A backup that is younger than the last renewal: what is written then waits for the next look from the bottom.
+    // A backup that is younger than the last renewal: what is written then waits for the next poll from the bottom.
     breaks(FOUND, goes_back(GoesBack::IsRestoredYoung));
 }
 

@@ -298,7 +298,7 @@ impl Instance {
         Some(())
     }
 
-    /// True if the next call finds another history: `Standing::check_history` and `follows`, and
+    /// True if the next call finds another history: `HistoryGuard::check_history` and `check_mark`, and
     /// `OrderedPoller::restart_if_history_changed`.
     fn notices(&self, state: &mut State) -> bool {
         if state.reader.server != state.server || state.database.renewals < state.reader.confirmed {

@@ -61,7 +61,7 @@ pub(in crate::conformance) async fn blocked_lists_the_heads_that_others_wait_beh
 
     // What is over waits no more, and what is held in its place is a head like any other.
     settle_all(&*store, &node, &[seqs[2]], &Change::Done).await?;
-    settle_all(&*store, &node, &[seqs[5]], &Change::Hold { attempts: 1, error: "late".to_owned() }).await?;
+    settle_all(&*store, &node, &[seqs[5]], &Change::RetryInPlace { attempts: 1, error: "late".to_owned() }).await?;
     let waiting: Vec<_> = store.blocked(0, 10).await?.iter().map(|head| (head.seq, head.waiting)).collect();
     assert_eq!(waiting, [(seqs[0], 2), (seqs[1], 1), (seqs[3], 1)]);
     assert_eq!(store.discard(&seqs[1..2]).await?, seqs[1..2]);

@@ -24,7 +24,7 @@ pub(in crate::conformance) async fn retry_now_makes_waiting_rows_due<H: Harness>
     let seqs = db.write(vec![failed.clone(), late.clone(), held.clone(), plain]).await?;
     let retry = Change::Retry { attempts: 2, delay: HOUR, error: Some("no answer".to_owned()) };
     settle_all(&*store, &node, &seqs[..1], &retry).await?;
-    settle_all(&*store, &node, &seqs[2..3], &Change::Hold { attempts: 1, error: "not yet".to_owned() }).await?;
+    settle_all(&*store, &node, &seqs[2..3], &Change::RetryInPlace { attempts: 1, error: "not yet".to_owned() }).await?;
     let before = [columns(db, &failed).await?, columns(db, &late).await?];
     assert_eq!(seqs_of(&store.fetch(&all()).await?), seqs[2..]);
 
@@ -57,10 +57,10 @@ pub(in crate::conformance) async fn retry_now_is_for_the_call_whose_failure_is_n
     let node = owner(&*store).await?;
     let seqs = db.write(events(2)?).await?;
     let error = || "no answer".to_owned();
-    settle_all(&*store, &node, &seqs, &Change::Hold { attempts: 1, error: error() }).await?;
+    settle_all(&*store, &node, &seqs, &Change::RetryInPlace { attempts: 1, error: error() }).await?;
     assert_eq!(store.retry_now(&seqs).await?.len(), 2);
     let retry = Change::Retry { attempts: 2, delay: HOUR, error: Some(error()) };
-    let changes = [Change::Hold { attempts: 2, error: error() }, retry];
+    let changes = [Change::RetryInPlace { attempts: 2, error: error() }, retry];
     let verdicts = rows_at(&*store, &seqs).await?.into_iter().zip(changes).map(|(row, change)| Verdict {
         row,
         expected: Expected { attempts: 1, replays: 0 },

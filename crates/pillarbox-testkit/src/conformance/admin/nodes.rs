@@ -10,7 +10,7 @@ use crate::nodes::{member, stranger};
 use crate::run::{Db, Outcome};
 
 /// The list has the registered nodes in the order in which they came, each with its start, its mode and the rest of its lease,
-/// and tells the owner of the table. A node whose lease has ended is there until it is cleared away, and has none left.
+/// and tells the owner of the table. A node whose lease has ended is there until it is evicted, and has none left.
 pub(in crate::conformance) async fn nodes_lists_the_registered_and_says_who_owns_the_table<H: Harness>(
     db: &Db<H>,
 ) -> Outcome {
@@ -47,7 +47,7 @@ pub(in crate::conformance) async fn nodes_lists_the_registered_and_says_who_owns
     assert_eq!((unknown.mode.as_str(), unknown.partitions), ("a_mode_of_a_later_release", 0));
     store.acquire(&first).await?;
     let owners: Vec<_> = store.nodes().await?.into_iter().filter(|status| status.partitions > 0).collect();
-    assert!(owners.len() == 1 && owners[0].node == first, "the expired one was cleared away: {owners:?}");
+    assert!(owners.len() == 1 && owners[0].node == first, "the expired one was evicted: {owners:?}");
 
     store.leave(&first).await?;
     store.leave(&later).await?;

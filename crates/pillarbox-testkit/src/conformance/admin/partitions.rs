@@ -8,11 +8,11 @@ use tokio::time::sleep;
 
 use crate::Harness;
 use crate::events::{HOUR, keyed, keyed_each, row_at, seq_of, settle_all};
-use crate::nodes::{TICK, owner, share, sharer};
+use crate::nodes::{TICK, owner, rebalance, rebalancer};
 use crate::run::{Db, Outcome};
 
 /// Pending rows count whatever their due time, and whether or not their partition is known; the fullest partition is one that is
-/// known. A partition is unowned until a node has taken it, and from when its owner gives it, leaves or is cleared away.
+/// known. A partition is unowned until a node has taken it, and from when its owner gives it, leaves or is evicted.
 pub(in crate::conformance) async fn partitions_counts_what_is_pending_and_who_owns_what<H: Harness>(
     db: &Db<H>,
 ) -> Outcome {
@@ -44,32 +44,32 @@ pub(in crate::conformance) async fn partitions_counts_what_is_pending_and_who_ow
 
     store.leave(&node).await?;
     assert_eq!(store.partitions().await?.unowned, 256);
-    let first = sharer(&*store).await?;
+    let first = rebalancer(&*store).await?;
     sleep(TICK).await;
-    let second = sharer(&*store).await?;
-    share(&*store, &first, Partitions::NONE).await?;
+    let second = rebalancer(&*store).await?;
+    rebalance(&*store, &first, Partitions::NONE).await?;
     assert_eq!(store.partitions().await?.unowned, 128);
-    share(&*store, &second, Partitions::NONE).await?;
+    rebalance(&*store, &second, Partitions::NONE).await?;
     assert_eq!(store.partitions().await?.unowned, 0);
     store.leave(&first).await?;
-    share(&*store, &second, Partitions::NONE).await?;
-    let third = sharer(&*store).await?;
-    share(&*store, &second, (128..=200).collect()).await?;
+    rebalance(&*store, &second, Partitions::NONE).await?;
+    let third = rebalancer(&*store).await?;
+    rebalance(&*store, &second, (128..=200).collect()).await?;
     assert_eq!(store.partitions().await?.unowned, 73, "given, and not taken yet");
     db.expire(&second).await?;
     store.reclaim(&third, false).await?;
-    assert_eq!(store.partitions().await?.unowned, 256, "cleared away");
+    assert_eq!(store.partitions().await?.unowned, 256, "evicted");
     Ok(())
 }
 
 pub(in crate::conformance) async fn partition_owners_names_the_owner_of_each<H: Harness>(db: &Db<H>) -> Outcome {
     let store = db.store();
     assert_eq!(store.partition_owners().await?, []);
-    let first = sharer(&*store).await?;
+    let first = rebalancer(&*store).await?;
     sleep(TICK).await;
-    let second = sharer(&*store).await?;
-    share(&*store, &first, Partitions::NONE).await?;
-    share(&*store, &second, Partitions::NONE).await?;
+    let second = rebalancer(&*store).await?;
+    rebalance(&*store, &first, Partitions::NONE).await?;
+    rebalance(&*store, &second, Partitions::NONE).await?;
     let owners = store.partition_owners().await?;
     assert_eq!(owners.iter().map(|(partition, _)| *partition).collect::<Vec<_>>(), Vec::from_iter(0..=255));
     for node in [&first, &second] {

@@ -8,7 +8,7 @@ use pillarbox_core::lock::Mutex;
 use pillarbox_core::store::{Row, Store};
 use tokio::time::Instant;
 
-use crate::standing_clock::StandingClock;
+use crate::trusted_clock::TrustedClock;
 
 /// An event that waits for its handler goes DEAD no sooner than this after its process met the first one of its type, however
 /// old it is: a delayed event, or one of a long backlog, has as much time as a deployment takes.
@@ -24,24 +24,24 @@ const MAX_TYPES: usize = 256;
 /// Decides when an event that no handler takes has waited long enough: by its age, which the database's clock tells.
 ///
 /// The clock is asked for at most once in ten minutes, and only while there are such events. One that has jumped ahead gives up none.
-pub(crate) struct Unknown {
+pub(crate) struct ParkLimit {
     store: Arc<dyn Store>,
     dead_after: Option<Duration>,
     /// The time at which this process met the first event of each type.
     met: Mutex<HashMap<Box<str>, Instant>>,
-    clock: tokio::sync::Mutex<StandingClock>,
+    clock: tokio::sync::Mutex<TrustedClock>,
     max_clock_age: Duration,
 }
 
-impl Unknown {
+impl ParkLimit {
     pub(crate) fn new(store: Arc<dyn Store>, dead_after: Option<Duration>) -> Self {
         let max_clock_age = dead_after.map_or(MAX_CLOCK_AGE, |dead_after| dead_after.min(MAX_CLOCK_AGE));
-        let clock = tokio::sync::Mutex::new(StandingClock::doubting(CLOCK_TOLERANCE, max_clock_age));
+        let clock = tokio::sync::Mutex::new(TrustedClock::doubting(CLOCK_TOLERANCE, max_clock_age));
         Self { store, dead_after, met: Mutex::default(), clock, max_clock_age }
     }
 
-    /// True if the event has waited long enough. What cannot be known is no reason to give it up.
-    pub(crate) async fn is_over(&self, row: &Row) -> bool {
+    /// True if the event has waited long enough. An unknown age is no reason to give it up.
+    pub(crate) async fn has_passed(&self, row: &Row) -> bool {
         let Some(dead_after) = self.dead_after else { return false };
         let now = Instant::now();
         // From the first one on, so that the clock is known well when it matters.
@@ -77,8 +77,8 @@ impl Unknown {
     }
 }
 
-impl fmt::Debug for Unknown {
+impl fmt::Debug for ParkLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unknown").field("dead_after", &self.dead_after).finish_non_exhaustive()
+        f.debug_struct("ParkLimit").field("dead_after", &self.dead_after).finish_non_exhaustive()
     }
 }

@@ -8,12 +8,12 @@ use pillarbox_core::store::Store;
 use tokio::task::JoinSet;
 
 use crate::Harness;
-use crate::nodes::{share_by_epoch, sharer};
+use crate::nodes::{rebalance_by_epoch, rebalancer};
 use crate::run::{Db, Outcome};
 
-/// However many nodes share at the same time, while others join, leave and die: no partition is given to a node before
+/// However many nodes rebalance at the same time, while others join, leave and die: no partition is given to a node before
 /// the last owner has given it, in the end each has one owner, and of those that died is told once.
-pub(super) async fn share_concurrently_gives_each_partition_one_owner<H: Harness>(db: &Db<H>) -> Outcome {
+pub(super) async fn rebalance_concurrently_gives_each_partition_one_owner<H: Harness>(db: &Db<H>) -> Outcome {
     let stores = try_join_all((0..4).map(|_| db.connect())).await?;
     let board = Arc::new(Board::default());
     let mut seats: Vec<Seat> = Vec::new();
@@ -35,7 +35,7 @@ pub(super) async fn share_concurrently_gives_each_partition_one_owner<H: Harness
             let store = Arc::clone(&stores[joined % stores.len()]);
             joined += 1;
             seats.push(Seat {
-                node: sharer(&*store).await?,
+                node: rebalancer(&*store).await?,
                 number: joined,
                 store,
                 holding: Holding::default(),
@@ -45,7 +45,7 @@ pub(super) async fn share_concurrently_gives_each_partition_one_owner<H: Harness
         let mut tasks = JoinSet::new();
         for seat in seats.drain(..) {
             let board = Arc::clone(&board);
-            tasks.spawn(async move { seat.share_for_a_while(&board).await.map_err(|error| error.to_string()) });
+            tasks.spawn(async move { seat.rebalance_for_a_while(&board).await.map_err(|error| error.to_string()) });
         }
         seats = tasks.join_all().await.into_iter().collect::<Result<_, _>>()?;
         // What they gave each other last is taken in one more turn.
@@ -62,7 +62,7 @@ pub(super) async fn share_concurrently_gives_each_partition_one_owner<H: Harness
     Ok(())
 }
 
-/// A node that shares.
+/// A node that rebalances.
 struct Seat {
     node: NodeId,
     number: usize,
@@ -73,7 +73,7 @@ struct Seat {
 }
 
 impl Seat {
-    async fn share_for_a_while(mut self, board: &Board) -> Result<Self, BoxError> {
+    async fn rebalance_for_a_while(mut self, board: &Board) -> Result<Self, BoxError> {
         for _ in 0..6 {
             self.turn(board).await?;
             tokio::task::yield_now().await;
@@ -86,7 +86,7 @@ impl Seat {
         let surplus = spread::surplus(self.holding.owned, self.holding.target.clone());
         board.free(surplus);
         let before = self.holding.owned.difference(surplus);
-        self.holding = share_by_epoch(&*self.store, &self.node, &self.holding.epochs.of(surplus)).await?;
+        self.holding = rebalance_by_epoch(&*self.store, &self.node, &self.holding.epochs.of(surplus)).await?;
         self.unclean += self.holding.unclean.len();
         board.take(self.number, self.holding.gained)?;
         assert_eq!(self.holding.owned, before.union(self.holding.gained), "nothing else has come or gone");

@@ -1,14 +1,14 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::{Epochs, Holding, Partitions, Share};
+use super::{Epochs, Holding, Partitions, Rebalanced};
 
-/// Nodes and partitions, as a node that shares them with others finds them.
+/// The nodes and partitions that a rebalance finds.
 #[derive(Debug, Clone, Default)]
-pub struct Sharing {
+pub struct RebalanceView {
     /// True if the node is registered.
     pub registered: bool,
-    /// True if something is to be cleared away: a node whose lease has ended, or the ownership of one that is gone.
+    /// True if there is something to evict: a node whose lease has ended, or the ownership of one that is gone.
     pub stale: bool,
     /// The partitions that the node owns.
     pub owned: Partitions,
@@ -24,7 +24,7 @@ pub struct Sharing {
     pub next_expiry: Option<Duration>,
 }
 
-impl Sharing {
+impl RebalanceView {
     /// Adds a node whose lease ends in `lease_left`, if it has not ended; `itself` if it is the one that asks.
     pub fn add_node(&mut self, itself: bool, lease_left: Option<Duration>) {
         self.stale |= lease_left.is_none();
@@ -55,9 +55,9 @@ impl Sharing {
         self.free = self.free.union(given);
     }
 
-    /// The answer to [`share`](crate::store::Store::share) where nothing is to be changed, so that no lock is needed for it.
+    /// The answer to [`rebalance`](crate::store::Store::rebalance) where nothing is to be changed, so that no lock is needed for it.
     #[must_use]
-    pub fn settled(&self, give: &Epochs) -> Option<Share> {
+    pub fn settled(&self, give: &Epochs) -> Option<Rebalanced> {
         let is_settled = !self.registered || self.wanted().is_empty() && self.given(give).is_empty();
         (is_settled && !self.stale).then(|| self.answer(&Epochs::none()))
     }
@@ -68,14 +68,14 @@ impl Sharing {
         self.epochs.of(self.wanted()).iter().map(|(partition, epoch)| (partition, epoch + 1)).collect()
     }
 
-    /// The answer to [`share`](crate::store::Store::share) once the node has taken `taken`.
+    /// The answer to [`rebalance`](crate::store::Store::rebalance) once the node has taken `taken`.
     #[must_use]
-    pub fn answer(&self, taken: &Epochs) -> Share {
+    pub fn answer(&self, taken: &Epochs) -> Rebalanced {
         if !self.registered {
-            return Share::Lost;
+            return Rebalanced::Lost;
         }
         let gained = taken.partitions();
-        Share::Member(Holding {
+        Rebalanced::Member(Holding {
             owned: self.owned.union(gained),
             epochs: self.epochs.of(self.owned).iter().chain(taken.iter()).collect(),
             gained,
@@ -91,8 +91,8 @@ mod tests {
     use super::*;
 
     /// A node that owns 0 to 9 under epoch 5 and should own 0 to 19; of those that follow, 10 to 12 are free, 12 after a death.
-    fn found() -> Sharing {
-        Sharing {
+    fn found() -> RebalanceView {
+        RebalanceView {
             registered: true,
             stale: false,
             owned: Partitions::from(0..=9),
@@ -104,10 +104,10 @@ mod tests {
         }
     }
 
-    fn member(share: &Share) -> &Holding {
-        match share {
-            Share::Member(holding) => holding,
-            Share::Lost => panic!("the node is lost"),
+    fn member(rebalanced: &Rebalanced) -> &Holding {
+        match rebalanced {
+            Rebalanced::Member(holding) => holding,
+            Rebalanced::Lost => panic!("the node is lost"),
         }
     }
 
@@ -120,13 +120,13 @@ mod tests {
         assert_eq!((holding.owned, holding.gained), (Partitions::from(0..=12), Partitions::from(10..=12)));
         assert_eq!(holding.unclean, Partitions::from(12..=12));
         assert_eq!((holding.epochs.get(9), holding.epochs.get(10), holding.epochs.get(200)), (Some(5), Some(6), None));
-        assert_eq!(Sharing { target: None, ..found }.wanted(), Partitions::NONE);
+        assert_eq!(RebalanceView { target: None, ..found }.wanted(), Partitions::NONE);
     }
 
     #[test]
     fn a_node_gives_what_it_owns_under_the_epoch_named() {
         let give: Epochs = [(7, 5), (8, 4), (9, 5), (11, 5), (100, 5)].into_iter().collect();
-        let mut found = Sharing { target: Some(0..=8), ..found() };
+        let mut found = RebalanceView { target: Some(0..=8), ..found() };
         assert_eq!(found.given(&give), [7, 9].into_iter().collect());
         found.give(&give);
         assert_eq!(found.wanted(), Partitions::from(7..=7), "what it should own, it takes back");
@@ -136,21 +136,21 @@ mod tests {
 
     #[test]
     fn only_a_change_needs_the_lock() {
-        let settled = || Sharing { free: Partitions::NONE, ..found() };
+        let settled = || RebalanceView { free: Partitions::NONE, ..found() };
         let (nothing, own) = (Epochs::none(), Epochs::from_iter([(3, 5)]));
         for (found, give, answers) in [
             (settled(), &nothing, true),
             (settled(), &Epochs::from_iter([(3, 4)]), true),
             (settled(), &own, false),
-            (Sharing { stale: true, ..settled() }, &nothing, false),
-            (Sharing { registered: false, ..found() }, &own, true),
-            (Sharing { registered: false, stale: true, ..found() }, &nothing, false),
+            (RebalanceView { stale: true, ..settled() }, &nothing, false),
+            (RebalanceView { registered: false, ..found() }, &own, true),
+            (RebalanceView { registered: false, stale: true, ..found() }, &nothing, false),
             (found(), &nothing, false),
-            (Sharing { target: None, ..found() }, &nothing, true),
+            (RebalanceView { target: None, ..found() }, &nothing, true),
         ] {
             assert_eq!(found.settled(give).is_some(), answers, "{found:?} giving {give:?}");
         }
-        assert_eq!(Sharing { registered: false, ..found() }.answer(&nothing), Share::Lost);
+        assert_eq!(RebalanceView { registered: false, ..found() }.answer(&nothing), Rebalanced::Lost);
     }
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
             (vec![(false, later), (false, soon), (false, None)], false, true, soon),
             (vec![(true, None)], true, true, None),
         ] {
-            let mut found = Sharing::default();
+            let mut found = RebalanceView::default();
             nodes.iter().for_each(|(itself, left)| found.add_node(*itself, *left));
             assert_eq!(
                 (found.registered, found.stale, found.next_expiry),

@@ -1,10 +1,10 @@
-//! Sharing partitions out against what happens at the same time: locks, settles under way, and tables of before.
+//! Rebalancing beside locks, settles under way, and tables of earlier releases.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test's helpers fail as the test does")]
 
 use crate::support::{LEASE, NONE, done, event, node, with_db};
 use pillarbox_core::error::StoreErrorKind;
-use pillarbox_core::ownership::{Acquired, Epochs, Fence, Holding, NodeId, NodeMode, Partitions, Share};
+use pillarbox_core::ownership::{Acquired, Epochs, Fence, Holding, NodeId, NodeMode, Partitions, Rebalanced};
 use pillarbox_core::store::Store as _;
 use pillarbox_postgres::PostgresStore;
 
@@ -14,27 +14,27 @@ async fn member(store: &PostgresStore, name: &str) -> NodeId {
     node
 }
 
-async fn shared(store: &PostgresStore, node: &NodeId) -> Holding {
-    match store.share(node, &Epochs::none()).await.expect("shares") {
-        Share::Member(holding) => holding,
-        Share::Lost => panic!("{node} is lost"),
+async fn rebalanced(store: &PostgresStore, node: &NodeId) -> Holding {
+    match store.rebalance(node, &Epochs::none()).await.expect("rebalances") {
+        Rebalanced::Member(holding) => holding,
+        Rebalanced::Lost => panic!("{node} is lost"),
     }
 }
 
 /// Every node asks about once a second: where nothing changes, it waits for nobody and writes nothing.
 #[tokio::test]
-async fn a_share_without_a_reason_takes_no_lock() {
+async fn a_rebalance_without_a_reason_takes_no_lock() {
     with_db(async |db| {
         let store = db.store().await;
         let first = member(&store, "first").await;
-        assert_eq!(shared(&store, &first).await.gained, Partitions::ALL);
+        assert_eq!(rebalanced(&store, &first).await.gained, Partitions::ALL);
         let second = member(&store, "second").await;
         let mut client = db.pool.get().await.expect("a connection");
         let holder = client.transaction().await.expect("begins");
         let lock = format!("LOCK TABLE {0}.outbox_partition, {0}.outbox_node IN EXCLUSIVE MODE", db.schema);
         holder.batch_execute(&lock).await.expect("locks");
         for (node, owned) in [(&first, Partitions::ALL), (&second, Partitions::NONE)] {
-            let holding = tokio::time::timeout(LEASE, shared(&store, node)).await.expect("is not kept waiting");
+            let holding = tokio::time::timeout(LEASE, rebalanced(&store, node)).await.expect("is not kept waiting");
             assert_eq!((holding.owned, holding.gained), (owned, Partitions::NONE));
         }
         holder.rollback().await.expect("rolls back");
@@ -44,12 +44,12 @@ async fn a_share_without_a_reason_takes_no_lock() {
 
 /// Whoever takes the partitions of a dead node waits for what it is recording, and nothing of it comes after.
 #[tokio::test]
-async fn a_share_and_a_settle_of_the_dead_exclude_each_other() {
+async fn a_rebalance_and_a_settle_of_the_dead_exclude_each_other() {
     with_db(async |db| {
         let store = db.store().await;
         let written = db.write(&store, vec![event(), event()]).await;
         let old = member(&store, "old").await;
-        shared(&store, &old).await;
+        rebalanced(&store, &old).await;
         let new = member(&store, "new").await;
 
         // Another transaction holds the first row, so the settle has the fence and waits.
@@ -66,7 +66,7 @@ async fn a_share_and_a_settle_of_the_dead_exclude_each_other() {
                 db.waiting("outbox_node").await;
                 holder.commit().await.expect("commits");
             };
-            tokio::join!(shared(&store, &new), release).0
+            tokio::join!(rebalanced(&store, &new), release).0
         };
         let (refused, holding) = tokio::join!(store.settle(&old, Fence::Partition, &first), takeover);
         assert_eq!(refused.expect("settles"), NONE, "the settle came first");
@@ -106,11 +106,11 @@ async fn another_mode_finds_out_that_an_owner_died() {
     with_db(async |db| {
         let store = db.store().await;
         let dying = member(&store, "dying").await;
-        let all = shared(&store, &dying).await;
+        let all = rebalanced(&store, &dying).await;
         let kept = member(&store, "kept").await;
         let half = Partitions::from(128..=255);
-        store.share(&dying, &all.epochs.of(half)).await.expect("gives");
-        assert_eq!(shared(&store, &kept).await.gained, half);
+        store.rebalance(&dying, &all.epochs.of(half)).await.expect("gives");
+        assert_eq!(rebalanced(&store, &kept).await.gained, half);
         store.leave(&kept).await.expect("leaves");
         db.execute(&format!("UPDATE {}.outbox_node SET expires_at = now()", db.schema)).await;
 

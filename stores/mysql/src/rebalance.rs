@@ -1,23 +1,23 @@
-use pillarbox_core::ownership::{Epochs, NodeId, NodeMode, Share, Sharing, spread};
+use pillarbox_core::ownership::{Epochs, NodeId, NodeMode, RebalanceView, Rebalanced, spread};
 
 use crate::answer::{Answers, int, text};
 use crate::error::Failure;
 use crate::fetch::wait;
 use crate::literal::{Literal, fill};
-use crate::ownership::{clear_ended, locked, no_partitions};
+use crate::ownership::{evict_expired, locked, no_partitions};
 use crate::sql::script;
 use crate::store::Inner;
 
-/// Clears away nodes whose lease has ended, frees what `node` gives, and takes what is free of its target, in one
+/// Evicts nodes whose lease has ended, frees what `node` gives, and takes what is free of its target, in one
 /// transaction that is alone in changing membership and ownership.
-pub(crate) async fn share(store: &Inner, node: &NodeId, give: &Epochs) -> Result<Share, Failure> {
+pub(crate) async fn rebalance(store: &Inner, node: &NodeId, give: &Epochs) -> Result<Rebalanced, Failure> {
     let sql = &store.sql;
     let id = Literal::text(node.as_str());
     let owners = fill(&sql.owners, &[("id", &id)]);
     let mut session = store.sessions.session().await?;
     // Asked once a second by every node, so the usual answer takes no lock and writes nothing. The two are read one after
     // the other: the node's own partitions are right, its target may have changed since, and the next call will tell.
-    let found = sharing(&session.run(script([&sql.members, &owners])).await?, 0, node)?;
+    let found = rebalance_view(&session.run(script([&sql.members, &owners])).await?, 0, node)?;
     if let Some(answer) = found.settled(give) {
         session.finish();
         return Ok(answer);
@@ -26,9 +26,9 @@ pub(crate) async fn share(store: &Inner, node: &NodeId, give: &Epochs) -> Result
     let given = Literal::tuples(give.iter().map(|(partition, epoch)| (i64::from(partition), epoch)));
     let given = fill(&sql.give_partitions, &[("id", &id), ("given", &given)]);
     locked(store, &mut session, &[]).await?;
-    let judged = clear_ended(store, &mut session).await?;
+    let judged = evict_expired(store, &mut session).await?;
     let answers = session.run(script([&*given, &sql.members, &owners])).await?;
-    let mut found = sharing(&answers, 1, node)?;
+    let mut found = rebalance_view(&answers, 1, node)?;
     found.next_expiry = judged.next_expiry(found.next_expiry);
     // A taken partition has the epoch after the one that was read under the lock.
     let taken = if found.registered { found.next_epochs() } else { Epochs::none() };
@@ -41,8 +41,8 @@ pub(crate) async fn share(store: &Inner, node: &NodeId, give: &Epochs) -> Result
 }
 
 /// Nodes and partitions as `members.sql` and `owners.sql` find them; the first of their answers is at `index`.
-fn sharing(answers: &Answers, index: usize, node: &NodeId) -> Result<Sharing, Failure> {
-    let (mut found, mut members) = (Sharing::default(), Vec::new());
+fn rebalance_view(answers: &Answers, index: usize, node: &NodeId) -> Result<RebalanceView, Failure> {
+    let (mut found, mut members) = (RebalanceView::default(), Vec::new());
     for row in answers.rows(index) {
         let other = NodeId::from_stored(text(row, 0)?.unwrap_or_default());
         let left = int(row, 2)?;

@@ -15,7 +15,7 @@ const NONE: i64 = i64::MIN;
 /// are given again. Nothing that the node remembers of it holds then: neither the rows in memory, nor what was read already. So
 /// the node's lease is lost, and it joins anew, with nothing.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct HistoryGuard {
     store: Arc<dyn Store>,
     node: NodeId,
     joined: History,
@@ -24,7 +24,7 @@ pub(crate) struct Standing {
     lost: CancellationToken,
 }
 
-impl Standing {
+impl HistoryGuard {
     /// The node has joined a database of this history. `lost` is cancelled when the database turns out to be another.
     pub(crate) fn new(store: Arc<dyn Store>, node: NodeId, joined: History, lost: CancellationToken) -> Self {
         Self { store, node, joined, mark: AtomicI64::new(NONE), lost }
@@ -65,16 +65,17 @@ impl Standing {
         self.lost.is_cancelled()
     }
 
-    /// True if the node's row, read after `before` was confirmed, holds that mark or a later one.
-    pub(crate) fn follows(&self, before: Option<LeaseMark>, found: Option<LeaseMark>) -> bool {
+    /// Checks the mark that was `found` in the node's row, read after `before` was confirmed: it has to be that mark or a later one. Otherwise
+    /// the lease is lost. True if it is not lost.
+    pub(crate) fn check_mark(&self, before: Option<LeaseMark>, found: Option<LeaseMark>) -> bool {
         match (before, found) {
             (Some(before), Some(found)) if found < before => self.went_back(),
             (Some(_), None) => {
-                // Cleared away, or from before it joined: the lease is lost either way.
+                // Evicted, or from before it joined: the lease is lost either way.
                 self.lost.cancel();
                 return false;
             }
-            // Of this row what is there now is the first that is known.
+            // The first mark of this row that is known.
             (None, Some(found)) => {
                 let _ = self.mark.compare_exchange(NONE, found.0, Ordering::AcqRel, Ordering::Acquire);
             }
@@ -102,9 +103,9 @@ mod tests {
     use super::*;
     use pillarbox_memory::MemoryStore;
 
-    fn standing(store: &MemoryStore) -> Standing {
+    fn history_guard(store: &MemoryStore) -> HistoryGuard {
         let node = NodeId::from_stored("node-1");
-        Standing::new(Arc::new(store.clone()), node, store.history(), CancellationToken::new())
+        HistoryGuard::new(Arc::new(store.clone()), node, store.history(), CancellationToken::new())
     }
 
     #[test]
@@ -119,28 +120,28 @@ mod tests {
             (mark(7), None, false),
         ];
         for (before, found, follows) in table {
-            let standing = standing(&MemoryStore::new());
-            assert_eq!(standing.follows(before, found), follows, "{before:?}, {found:?}");
-            assert_eq!(standing.lost.is_cancelled(), !follows, "{before:?}, {found:?}");
+            let history_guard = history_guard(&MemoryStore::new());
+            assert_eq!(history_guard.check_mark(before, found), follows, "{before:?}, {found:?}");
+            assert_eq!(history_guard.lost.is_cancelled(), !follows, "{before:?}, {found:?}");
         }
     }
 
     #[test]
     fn lease_mark_found_first_holds_until_a_renewal_is_confirmed() {
-        let standing = standing(&MemoryStore::new());
-        assert!(standing.follows(None, Some(LeaseMark(5))));
-        assert_eq!(standing.mark(), Some(LeaseMark(5)));
-        standing.confirm(LeaseMark(3));
-        assert_eq!(standing.mark(), Some(LeaseMark(3)), "a clock was set back");
+        let history_guard = history_guard(&MemoryStore::new());
+        assert!(history_guard.check_mark(None, Some(LeaseMark(5))));
+        assert_eq!(history_guard.mark(), Some(LeaseMark(5)));
+        history_guard.confirm(LeaseMark(3));
+        assert_eq!(history_guard.mark(), Some(LeaseMark(3)), "a clock was set back");
     }
 
     #[test]
     fn another_history_loses_the_lease() {
         let store = MemoryStore::new();
-        let standing = standing(&store);
-        assert!(standing.check_history());
+        let history_guard = history_guard(&store);
+        assert!(history_guard.check_history());
         let earlier = store.inspect().snapshot();
         store.inspect().fail_over_to(&earlier);
-        assert!(!standing.check_history() && standing.lost.is_cancelled());
+        assert!(!history_guard.check_history() && history_guard.lost.is_cancelled());
     }
 }

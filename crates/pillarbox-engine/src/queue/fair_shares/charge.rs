@@ -3,14 +3,14 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use pillarbox_core::store::Row;
 
-use super::{Load, Shares};
+use super::{FairShares, Load};
 use crate::queue::Class;
 
 /// The part of the workers and the memory that an event takes up from the moment it is queued; given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
-    shares: Arc<Shares>,
-    account: Class,
+    shares: Arc<FairShares>,
+    charged_class: Class,
     bytes: usize,
     waits: bool,
     runs: bool,
@@ -19,9 +19,9 @@ pub(crate) struct Charge {
 
 impl Charge {
     /// Of an event of the cold queue, or, if it does not count there, of the hot one.
-    pub(in crate::queue) fn new(shares: &Arc<Shares>, account: Class, row: &Row, waits: bool) -> Self {
+    pub(in crate::queue) fn new(shares: &Arc<FairShares>, charged_class: Class, row: &Row, waits: bool) -> Self {
         let bytes = row.event.content_bytes();
-        let charge = Self { shares: Arc::clone(shares), account, bytes, waits, runs: false, alone: false };
+        let charge = Self { shares: Arc::clone(shares), charged_class, bytes, waits, runs: false, alone: false };
         for load in charge.loads() {
             load.bytes.fetch_add(bytes, Relaxed);
             load.waiting.fetch_add(usize::from(waits), Relaxed);
@@ -30,22 +30,22 @@ impl Charge {
     }
 
     fn loads(&self) -> [&Load; 2] {
-        [&self.shares.all, self.shares.load(self.account)]
+        [&self.shares.all, self.shares.load(self.charged_class)]
     }
 
-    /// It is at the cost of another class.
-    pub(in crate::queue) fn move_to(&mut self, account: Class) {
-        if self.account == account {
+    /// From now on another class is charged.
+    pub(in crate::queue) fn move_to(&mut self, charged_class: Class) {
+        if self.charged_class == charged_class {
             return;
         }
-        let (from, to) = (self.shares.load(self.account), self.shares.load(account));
+        let (from, to) = (self.shares.load(self.charged_class), self.shares.load(charged_class));
         from.bytes.fetch_sub(self.bytes, SeqCst);
         to.bytes.fetch_add(self.bytes, Relaxed);
         if self.waits {
             from.waiting.fetch_sub(1, SeqCst);
             to.waiting.fetch_add(1, Relaxed);
         }
-        self.account = account;
+        self.charged_class = charged_class;
     }
 
     /// It waits no longer; with `worker`, it is what a worker is called with. If it runs `alone`, no other such event begins.
@@ -74,7 +74,7 @@ impl Drop for Charge {
             load.waiting.fetch_sub(usize::from(self.waits), SeqCst);
             load.running.fetch_sub(usize::from(self.runs), Relaxed);
         }
-        let limiter = self.shares.limiter(self.account).filter(|_| self.runs);
+        let limiter = self.shares.limiter(self.charged_class).filter(|_| self.runs);
         limiter.inspect(|limiter| limiter.end());
         self.shares.wake_reader();
         if self.alone {

@@ -2,10 +2,10 @@
 
 use tokio::time::Instant;
 
-use super::{Class, Shares};
+use super::{Class, FairShares};
 use crate::handlers::Limiter;
 
-impl Shares {
+impl FairShares {
     /// The limits of the handler of a class, if it has any.
     pub(super) fn limiter(&self, class: Class) -> Option<&Limiter> {
         self.classes.limiter(class)
@@ -73,7 +73,7 @@ impl Shares {
 
 /// The worker that looks at the clock; once it does not any more, another one does.
 struct Alarm<'a> {
-    shares: &'a Shares,
+    shares: &'a FairShares,
     at: Instant,
 }
 

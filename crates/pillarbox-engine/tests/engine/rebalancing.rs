@@ -1,4 +1,4 @@
-//! How soon partitions are shared, by a clock that stands still until everyone waits.
+//! The time that rebalancing takes, by a clock that stands still until everyone waits.
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -17,9 +17,9 @@ async fn shares(store: &MemoryStore) -> Vec<u16> {
     shares
 }
 
-/// The first takes everything, since nobody else is there yet, and gives half of it away long before its usual look.
+/// The first takes everything, since nobody else is there yet, and gives half of it away long before its usual rebalance.
 #[tokio::test(start_paused = true)]
-async fn nodes_that_start_together_share_within_half_a_second() {
+async fn nodes_that_start_together_rebalance_within_half_a_second() {
     let store = MemoryStore::new();
     let start = || Outbox::partitioned(store.reopen()).handle_all(async |_: Delivery| ()).start();
     let first = start().await.expect("starts");

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::class::MAX_CLASSES;
-use super::turn_queue::Turn;
+use super::dispatch_queue::DispatchKey;
 use super::{Class, Classes};
 pub(crate) use charge::Charge;
 
@@ -30,12 +30,12 @@ pub(crate) struct Limits {
 ///   memory    a class takes less than what is free: one that stands still takes half, a second one half of the rest, …
 /// ```
 ///
-/// Where there is one class, it takes all. Payloads count from the moment an event is queued until it has been handled.
+/// A single class takes all. Payloads count from the moment an event is queued until it has been handled.
 ///
 /// A class that has used up its part of the memory for a while is *passed over*: its events are left in the table while those of the
 /// others are read, and it is read by itself when there is room for it again.
 #[derive(Debug)]
-pub(crate) struct Shares {
+pub(crate) struct FairShares {
     classes: Classes,
     workers: usize,
     most: Limits,
@@ -46,7 +46,7 @@ pub(crate) struct Shares {
     /// A bit for each class that is passed over.
     passed: AtomicU64,
     /// The kind of room that the reader waits for; 0 if it does not wait. This and what is freed are accessed in one order that all threads see:
-    /// either the reader sees what was freed, or whoever freed it sees that the reader waits.
+    /// either the reader sees what was freed, or the freeing thread sees that the reader waits.
     reader_wants: AtomicU8,
     /// Notified when there may be something for a worker.
     pub(super) items: Notify,
@@ -63,7 +63,7 @@ struct Load {
     bytes: AtomicUsize,
 }
 
-impl Shares {
+impl FairShares {
     pub(crate) fn new(classes: Classes, workers: usize, most: Limits) -> Self {
         Self {
             classes,
@@ -110,9 +110,9 @@ impl Shares {
         may_begin(self.workers, own, self.workers.saturating_sub(busy), || self.idle_classes())
     }
 
-    /// True if a worker may take an event that waits for this now.
-    pub(super) fn is_turn(&self, turn: Turn) -> bool {
-        self.may_begin(turn.class) && !(turn.alone && self.alone.load(Relaxed))
+    /// True if a worker may take an event of this dispatch key now.
+    pub(super) fn may_dispatch(&self, key: DispatchKey) -> bool {
+        self.may_begin(key.class) && !(key.alone && self.alone.load(Relaxed))
     }
 
     /// The number of workers.
@@ -126,9 +126,10 @@ impl Shares {
         self.classes.expected_count().saturating_sub(busy)
     }
 
-    /// True if an event of this class, waiting at the cost of `account`, may be queued beside those that are.
-    pub(super) fn may_wait(&self, account: Class) -> bool {
-        self.has_bytes(account) && (!self.is_limited(account) || self.rows_of(account) < self.free().rows)
+    /// True if an event that is charged to this class may be queued beside those that are.
+    pub(super) fn may_wait(&self, charged_class: Class) -> bool {
+        self.has_bytes(charged_class)
+            && (!self.is_limited(charged_class) || self.rows_of(charged_class) < self.free().rows)
     }
 
     /// The same for the hot queue, in which `own` events of the class wait and `free` places are left. It leaves as many bytes free as
@@ -140,8 +141,8 @@ impl Shares {
         free > 0 && free_bytes > self.most.bytes / 4 && is_within_share
     }
 
-    fn has_bytes(&self, account: Class) -> bool {
-        !self.is_limited(account) || self.load(account).bytes.load(Relaxed) < self.free().bytes
+    fn has_bytes(&self, charged_class: Class) -> bool {
+        !self.is_limited(charged_class) || self.load(charged_class).bytes.load(Relaxed) < self.free().bytes
     }
 
     fn is_limited(&self, class: Class) -> bool {
@@ -263,7 +264,7 @@ impl Shares {
         let freed = self.room.notified();
         let wants = if wants_room { WANTS_ROOM } else { WANTS_ROOM_FOR_PASSED };
         self.reader_wants.store(wants, SeqCst);
-        // What was freed before that woke nobody.
+        // Room that was freed before woke nobody.
         if !self.is_wanted(wants) {
             freed.await;
         }
@@ -354,7 +355,7 @@ mod tests {
         for (several, bytes, may_wait) in
             [(false, 749, true), (false, 750, false), (true, 333, true), (true, 334, false)]
         {
-            let shares = Shares::new(Classes::one_or_several(several), 1, most);
+            let shares = FairShares::new(Classes::one_or_several(several), 1, most);
             for load in [&shares.all, shares.load(Class::FIRST)] {
                 load.bytes.store(bytes, Relaxed);
             }
@@ -373,7 +374,7 @@ mod tests {
         use tokio::time::{Instant, sleep_until};
 
         let most = Limits { rows: 10, bytes: 1000 };
-        let shares = Shares::new(Classes::one_or_several(true), 1, most);
+        let shares = FairShares::new(Classes::one_or_several(true), 1, most);
         shares.pass(Class::FIRST);
         assert!(shares.has_room_for_passed());
         // The runtime grants this task nothing more before it yields.

@@ -1,18 +1,19 @@
-//! The database's clock, believed only once what it shows has stood for a while.
+//! The database's clock, trusted only once a jump has persisted for a while.
 
 use std::time::Duration;
 
 use pillarbox_core::clock::Timestamp;
 use tokio::time::Instant;
 
-/// The guard of decisions by age that cannot be undone, such as a purge. To a clock that is ahead everything is old, be it one that is set wrong
-/// for a minute or that of a database which takes over. So a time that runs further ahead than this process has counted is believed
-/// only once it has stood. After a host was suspended it looks the same, and waits as long.
+/// The database's clock as decisions by age use it that cannot be undone, such as a purge.
+///
+/// A clock that runs ahead makes every row look old. A jump beyond `tolerance` is trusted only after it has persisted for `must_stand`. After a
+/// host was suspended its clock looks the same, and waits as long.
 #[derive(Debug)]
-pub(crate) struct StandingClock {
+pub(crate) struct TrustedClock {
     /// The time by which the clock may run ahead between two looks.
     tolerance: Duration,
-    /// The time for which one that has run further ahead has to stand.
+    /// The time for which a jump has to persist.
     must_stand: Duration,
     doubts_first: bool,
     last: Option<(Timestamp, Instant)>,
@@ -20,7 +21,7 @@ pub(crate) struct StandingClock {
     doubted: Option<Instant>,
 }
 
-impl StandingClock {
+impl TrustedClock {
     /// Believes its first look.
     pub(crate) fn new(tolerance: Duration, must_stand: Duration) -> Self {
         Self { tolerance, must_stand, doubts_first: false, last: None, doubted: None }
@@ -59,14 +60,14 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     /// Looks at the clock after so many minutes, when it shows so many.
-    fn looks(mut clock: StandingClock, looks: &[(u32, u32)]) -> Vec<bool> {
+    fn looks(mut clock: TrustedClock, looks: &[(u32, u32)]) -> Vec<bool> {
         let (start, time) = (Instant::now(), Timestamp::from_micros(0));
         looks.iter().map(|(after, shown)| clock.look(time.plus(MINUTE * *shown), start + MINUTE * *after)).collect()
     }
 
     #[test]
     fn a_time_that_runs_ahead_is_believed_once_it_has_stood() {
-        let clock = || StandingClock::new(MINUTE, 10 * MINUTE);
+        let clock = || TrustedClock::new(MINUTE, 10 * MINUTE);
         assert_eq!(looks(clock(), &[(0, 0), (5, 6), (10, 11)]), [true; 3], "within what is tolerated");
         let jumped = [(0, 0), (5, 105), (10, 110), (14, 114), (15, 115), (20, 120)];
         assert_eq!(looks(clock(), &jumped), [true, false, false, false, true, true]);
@@ -80,8 +81,8 @@ mod tests {
 
     #[test]
     fn a_first_look_is_believed_unless_it_is_to_be_doubted() {
-        assert_eq!(looks(StandingClock::new(MINUTE, 10 * MINUTE), &[(0, 100)]), [true]);
-        let doubting = StandingClock::doubting(MINUTE, 10 * MINUTE);
+        assert_eq!(looks(TrustedClock::new(MINUTE, 10 * MINUTE), &[(0, 100)]), [true]);
+        let doubting = TrustedClock::doubting(MINUTE, 10 * MINUTE);
         assert_eq!(looks(doubting, &[(0, 100), (9, 109), (10, 110)]), [false, false, true]);
     }
 }

@@ -16,12 +16,12 @@ const POLLS_PER_LEASE: u32 = 3;
 /// The time between two polls while there is no other node, in leases.
 const ALONE_POLL_LEASES: u32 = 2;
 
-/// Watches the leases of the other nodes by this node's monotonic clock, and clears away those that are not renewed.
+/// Watches the leases of the other nodes by this node's monotonic clock, and evicts the nodes that do not renew.
 ///
 /// The database's clock ends a lease, unless it was set back since the last renewal. A node renews at least three times in a
 /// lease while it relies on it, so one that has not renewed for the whole of a lease has stopped, or is dead.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct LeaseWatch {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) node: NodeId,
     pub(crate) mode: NodeMode,
@@ -31,7 +31,7 @@ pub(crate) struct Watch {
     pub(crate) random: Arc<dyn Random>,
 }
 
-impl Watch {
+impl LeaseWatch {
     /// Runs until it is dropped.
     pub(crate) async fn keep(self) {
         let (mut sightings, mut leases) = (Sightings::default(), Leases::default());
@@ -72,12 +72,12 @@ impl Watch {
             Ok(true) => {
                 tracing::warn!(
                     node = %self.node, %other, ?lease, ?lease_left,
-                    "cleared away a node that had not renewed its lease for longer than the lease is; the database's clock was set back"
+                    "evicted a node that had not renewed its lease for longer than the lease is; the database's clock was set back"
                 );
                 self.poll_schedule.wake_for_any();
             }
             Err(error) => {
-                tracing::warn!(%error, %other, "a node that does not renew its lease cannot be cleared away; trying again");
+                tracing::warn!(%error, %other, "a node that does not renew its lease cannot be evicted; trying again");
             }
         }
     }

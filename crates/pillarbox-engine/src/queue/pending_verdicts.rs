@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 /// overtake that verdict: after a crash the earlier event would be delivered again, behind the later one. So it
 /// [waits](Self::all_recorded) before it begins.
 #[derive(Debug, Default)]
-pub(super) struct Unrecorded {
+pub(super) struct PendingVerdicts {
     state: Mutex<State>,
     fewer: Notify,
 }
@@ -23,7 +23,7 @@ struct State {
     keys: HashMap<u64, u32>,
 }
 
-impl Unrecorded {
+impl PendingVerdicts {
     /// A verdict on the event `seq` of a key is to be recorded.
     pub(super) fn add(&self, seq: i64, key: u64) {
         let mut state = self.state.lock();
@@ -79,26 +79,26 @@ mod tests {
 
     #[test]
     fn a_key_waits_for_each_verdict_on_its_events_and_for_no_other() {
-        let unrecorded = Unrecorded::default();
-        let is_over = |key| unrecorded.all_recorded(key).now_or_never().is_some();
-        unrecorded.add(1, 7);
-        unrecorded.add(2, 7);
-        unrecorded.add(2, 7);
+        let pending_verdicts = PendingVerdicts::default();
+        let is_over = |key| pending_verdicts.all_recorded(key).now_or_never().is_some();
+        pending_verdicts.add(1, 7);
+        pending_verdicts.add(2, 7);
+        pending_verdicts.add(2, 7);
         assert!(is_over(8));
-        unrecorded.remove([1, 2]);
+        pending_verdicts.remove([1, 2]);
         assert!(!is_over(7), "one of two verdicts on 2 is left");
-        unrecorded.remove([3, 2]);
+        pending_verdicts.remove([3, 2]);
         assert!(is_over(7));
-        unrecorded.remove([2]);
+        pending_verdicts.remove([2]);
     }
 
     #[tokio::test]
     async fn waiters_are_told_when_all_is_recorded() {
-        let unrecorded = Unrecorded::default();
-        unrecorded.add(1, 7);
-        let mut waiting = pin!(unrecorded.all_recorded(7));
+        let pending_verdicts = PendingVerdicts::default();
+        pending_verdicts.add(1, 7);
+        let mut waiting = pin!(pending_verdicts.all_recorded(7));
         assert!(waiting.as_mut().now_or_never().is_none());
-        unrecorded.remove([1]);
+        pending_verdicts.remove([1]);
         waiting.await;
     }
 }

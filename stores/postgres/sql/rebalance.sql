@@ -1,4 +1,4 @@
--- $1 node. The look of share, without a lock: every node asks about once a second, so it must cost no write. A partition
+-- $1 node. The check before a rebalance, without a lock: every node asks about once a second, so it must cost no write. A partition
 -- that no registered node owns is free, in spite of the name in it.
 SELECT
     EXISTS (SELECT FROM {node} WHERE "node_id" = $1::text) AS "alive",
