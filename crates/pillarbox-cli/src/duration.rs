@@ -2,7 +2,13 @@
 
 use std::time::Duration;
 
-pub(crate) use humantime::parse_duration as parse;
+/// Reads a duration. A number without a unit is refused with units of which none deletes or ends more than was meant.
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| match error {
+        humantime::DurationError::NumberExpected(_) | humantime::DurationError::Empty => error.to_string(),
+        _ => "it is no time, such as `7d`, `12h`, `30m`, `5s` or `500ms`".to_owned(),
+    })
+}
 
 /// Whole seconds, or milliseconds below one.
 pub(crate) fn human(duration: Duration) -> String {
@@ -17,6 +23,14 @@ pub(crate) fn human(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_without_a_unit_is_refused_with_all_units() {
+        assert_eq!(parse("7d"), Ok(Duration::from_secs(7 * 24 * 3600)));
+        for wrong in ["7", "7 dayz", "7x"] {
+            assert_eq!(parse(wrong), Err("it is no time, such as `7d`, `12h`, `30m`, `5s` or `500ms`".to_owned()));
+        }
+    }
 
     #[test]
     fn durations_are_shown_short() {

@@ -1,5 +1,5 @@
--- One row per event. The defaults make INSERT (event_id, event_type, payload) from any language a valid event, in any
--- time zone of its session: all times are UTC. Text is compared byte by byte.
+-- One row per event. The defaults make INSERT (event_id, event_type, payload) from any language a valid event, whatever
+-- the time zone of its session: all times are UTC. Text is compared byte by byte.
 CREATE TABLE IF NOT EXISTS {event} (
     `seq`            BIGINT NOT NULL AUTO_INCREMENT,
     `event_id`       VARCHAR(36) NOT NULL,
@@ -22,15 +22,15 @@ CREATE TABLE IF NOT EXISTS {event} (
     `done_at`        DATETIME(6),
     `last_error`     TEXT,
     `locked_by`      VARCHAR(128),
-    -- The part of a row in a partial index, which MySQL lacks: 0 due at once, 1 waits for its time, 3 DEAD; DONE rows are none of these.
+    -- What an index of some rows only would say: 0 due at once, 1 waits for its time, 3 DEAD; DONE rows are none of these.
     `queue`          TINYINT GENERATED ALWAYS AS (CASE WHEN `status` IN (0, 2) THEN IF(`available_at` IS NULL, 0, 1) WHEN `status` = 3 THEN 3 END) STORED,
     `due_at`         DATETIME(6) GENERATED ALWAYS AS (CASE WHEN `status` IN (0, 2) THEN `available_at` END) STORED,
     -- A place kept free: rows lie close together, and one that grows when it is taken or settled would have to move and
-    -- split its page. A statement that makes a row longer gives this up for it, which makes both several times faster.
+    -- split its page. Who makes a row longer gives this up for it, which makes both several times faster.
     `room`           BINARY(48) DEFAULT '',
     PRIMARY KEY (`seq`),
     UNIQUE KEY `pillarbox_event_id` (`event_id`),
-    -- Rows that may be delivered at once, oldest first; rows that wait for their time, the next first; DEAD rows, oldest first.
+    -- What may be delivered at once, oldest first; what waits for its time, the next first; what is DEAD, oldest first.
     KEY `pillarbox_queue` (`queue`, `due_at`, `seq`)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
@@ -41,11 +41,11 @@ CREATE TABLE IF NOT EXISTS {node} (
     `started_at` DATETIME(6) NOT NULL,
     `expires_at` DATETIME(6) NOT NULL,
     PRIMARY KEY (`node_id`),
-    -- The entry that settles lock, so that they block the node's removal and not its renewal; see fence.sql.
+    -- What settles lock, so that they are in the way of the node's removal and not of its renewal; see fence.sql.
     KEY `pillarbox_fence` (`node_id`)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The owner of each group of keys; the epoch counts the changes of owner.
+-- Who owns which group of keys; the epoch counts the changes of owner.
 CREATE TABLE IF NOT EXISTS {partition} (
     `partition` SMALLINT NOT NULL,
     `node_id`   VARCHAR(128),

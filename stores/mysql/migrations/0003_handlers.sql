@@ -1,4 +1,4 @@
--- An event may have several handlers, each with a row of its own: an event is unique for a handler, and an event
+-- An event may have several handlers, each with a row of its own: what is unique is the event for a handler, and an event
 -- without a handler is one row, as before. NULLs differ from each other in a unique key, so it holds a column without them.
 -- One statement that happens as a whole or not at all, and that is left out if an interrupted migration got beyond it.
 SET @pillarbox_migration = IF(

@@ -13,6 +13,6 @@ ALTER TABLE {event}
     ADD KEY `pillarbox_queue` (`queue`, `due_at`, `seq`, `partition`),
     ADD KEY `pillarbox_heads` (`head`, `handler`, `failing`, `seq`),
     ALGORITHM = INPLACE, LOCK = NONE;
--- The number of times that operators have replayed, discarded or purged such rows, so that a node reads the rows behind them anew;
+-- How often operators have replayed, discarded or purged such rows, so that whoever reads what waited behind them starts over;
 -- on the row of partition 0.
 ALTER TABLE {partition} ADD COLUMN `interventions` BIGINT NOT NULL DEFAULT 0;

@@ -1,2 +1,2 @@
--- The length of a node's lease, in microseconds: a node that sees no renewal for so long need not believe the clock.
+-- How long a node's lease is, in microseconds: whoever sees that it is not renewed for so long need not believe the clock.
 ALTER TABLE {node} ADD COLUMN `lease` BIGINT;

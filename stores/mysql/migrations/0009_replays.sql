@@ -1,4 +1,4 @@
--- The number of times that a DEAD row was made NEW again: a verdict that was sent before a replay and arrives after it finds
+-- How often a row was made NEW again after it had been DEAD: a verdict that was sent before a replay and arrives after it finds
 -- another number than it expects, and changes nothing.
 -- MariaDB writes the table anew: see version 16.
 ALTER TABLE {event} ADD COLUMN `replays` INT NOT NULL DEFAULT 0 /*M! , LOCK = EXCLUSIVE */;

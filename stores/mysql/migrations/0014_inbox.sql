@@ -1,6 +1,6 @@
--- The messages that consumers have received, each recorded in the transaction of the work on it. Bytes, since collations take
+-- The messages that consumers have received, each recorded in the transaction of what was done with it. Bytes, since collations take
 -- texts for the same that are not. `repeated` changes at each later receipt: by that the server's answer tells those from the first,
--- for either way in which a client has it count.
+-- whatever the client has asked it to count.
 CREATE TABLE IF NOT EXISTS {inbox} (
     `consumer`    VARBINARY(64) NOT NULL,
     `message_id`  VARBINARY(255) NOT NULL,

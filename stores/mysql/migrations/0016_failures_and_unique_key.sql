@@ -5,6 +5,6 @@ ALTER TABLE {event}
     -- and error. NULL until one fails.
     ADD COLUMN `failures` MEDIUMTEXT,
     -- A key of the writer's own: of pending events with the same key and handler there is one. One that has ended keeps it until the next
-    -- writer takes it away, so that a program that ends an event need not know of it.
+    -- writer takes it away, so that whoever ends an event need not know of it.
     ADD COLUMN `unique_key` VARBINARY(1020)
     /*M! , LOCK = EXCLUSIVE */;

@@ -1,5 +1,5 @@
 -- Turns a table of outbox-java into ours, in one statement that happens as a whole or not at all. Its writers go on:
--- their inserts still make rows, `seq` comes by itself, and a unique key takes over from their primary key. Rows get
+-- what they insert is still a row, `seq` comes by itself, and a unique key takes over from their primary key. Rows get
 -- their `seq` in the order of event_id, which in a table of ULIDs is that of their creation. It locks the table before it copies
 -- the rows: if a transaction of a reader kept it from locking the table afterwards, it would have copied them in vain.
 ALTER TABLE {event}

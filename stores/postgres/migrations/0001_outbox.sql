@@ -33,8 +33,8 @@ CREATE TABLE {event} (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- Rows that may be delivered at once, oldest first, and rows that wait for their time: only pending rows are in these two indexes,
--- so that reading the head of the backlog costs the same, however large the history.
+-- What may be delivered at once, oldest first, and what waits for its time: only pending rows are in these two indexes,
+-- so that reading the head of the backlog costs the same whatever the table keeps of the past.
 CREATE INDEX {ready_index} ON {event} ("seq")
     WHERE "status" IN (0, 2) AND "available_at" IS NULL;
 CREATE INDEX {due_index} ON {event} ("available_at", "seq")
@@ -48,7 +48,7 @@ CREATE TABLE {node} (
     "expires_at" TIMESTAMPTZ NOT NULL
 );
 
--- The owner of each group of keys; the epoch counts the changes of owner.
+-- Who owns which group of keys; the epoch counts the changes of owner.
 CREATE TABLE {partition} (
     "partition" SMALLINT PRIMARY KEY,
     "node_id"   VARCHAR(128),

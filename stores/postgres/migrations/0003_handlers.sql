@@ -1,4 +1,4 @@
--- An event may have several handlers, each with a row of its own: an event is unique for a handler, and an event
+-- An event may have several handlers, each with a row of its own: what is unique is the event for a handler, and an event
 -- without a handler is one row, as before. An adopted table, whose primary key was the event, gets that of version 1.
 DO $$
 DECLARE

@@ -1,4 +1,4 @@
--- The changes by operators: an entry is written before each change, and its outcome after it.
+-- What operators have done: an entry is written before each change of theirs, and what became of it after it.
 CREATE TABLE {audit} (
     "id"       BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     "began_at" TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
@@ -8,5 +8,5 @@ CREATE TABLE {audit} (
     "changed"  BIGINT,
     "outcome"  VARCHAR(500)
 );
--- The work of a node since it joined, as of its last renewal: a JSON object. NULL for releases that record none.
+-- What a node has done since it joined, as of its last renewal: a JSON object. NULL for releases that record none.
 ALTER TABLE {node} ADD COLUMN IF NOT EXISTS "figures" VARCHAR(255);

@@ -1,4 +1,4 @@
--- The messages that consumers have received, each recorded in the transaction of the work on it. Compared byte by byte.
+-- The messages that consumers have received, each recorded in the transaction of what was done with it. Compared byte by byte.
 CREATE TABLE {inbox} (
     "consumer"    VARCHAR(64) COLLATE "C" NOT NULL,
     "message_id"  VARCHAR(255) COLLATE "C" NOT NULL,

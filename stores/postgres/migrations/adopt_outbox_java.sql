@@ -27,7 +27,7 @@ ALTER TABLE {event}
         autovacuum_vacuum_threshold = 20000,
         autovacuum_vacuum_cost_delay = 0
     );
--- The holder of a pending row may have begun to deliver it and will not come back for it.
+-- Who holds a pending row may have begun to deliver it and will not come back for it.
 UPDATE {event} AS e
 SET "seq" = n."seq", "locked_by" = CASE WHEN e."status" IN (0, 2) AND e."locked_by" IS NOT NULL THEN '?' END
 FROM (SELECT "event_id", row_number() OVER (ORDER BY "created_at", "event_id") AS "seq" FROM {event}) AS n

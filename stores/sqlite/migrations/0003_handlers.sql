@@ -1,4 +1,4 @@
--- An event may have several handlers, each with a row of its own: an event is unique for a handler, and an event
+-- An event may have several handlers, each with a row of its own: what is unique is the event for a handler, and an event
 -- without a handler is one row, as before. SQLite cannot drop a UNIQUE of a column, so the rows move to a new table, which
 -- goes on with the numbers of the old one. Views that read the table stay as they are; triggers on it have to be made anew.
 CREATE TABLE {event_new} (

@@ -1,4 +1,4 @@
--- The changes by operators: an entry is written before each change, and its outcome after it.
+-- What operators have done: an entry is written before each change of theirs, and what became of it after it.
 CREATE TABLE {audit} (
     id       INTEGER PRIMARY KEY AUTOINCREMENT,
     began_at INTEGER NOT NULL DEFAULT (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000),
@@ -8,5 +8,5 @@ CREATE TABLE {audit} (
     changed  INTEGER,
     outcome  TEXT
 ) STRICT;
--- The work of a node since it joined, as of its last renewal: a JSON object. NULL for releases that record none.
+-- What a node has done since it joined, as of its last renewal: a JSON object. NULL for releases that record none.
 ALTER TABLE {node} ADD COLUMN figures TEXT;

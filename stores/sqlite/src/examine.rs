@@ -35,7 +35,7 @@ static DISK: Check = Check {
     severity: Critical,
     healthy: "the disk has room",
     cause: "The disk of the database is nearly full: writes fail, those of the service and those of the outbox.",
-    remedy: "Free some room, or purge delivered events: `pillarbox purge --done-after 1d`. The file shrinks by `VACUUM` alone, which needs as much room again.",
+    remedy: "Free some room on the host; while there is some, purge delivered events: `pillarbox purge --done-after 1d`. The file shrinks by `VACUUM` alone, which needs as much room again.",
 };
 static READ_ONLY: Check = Check {
     code: "sqlite-read-only",

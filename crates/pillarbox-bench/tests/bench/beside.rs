@@ -95,7 +95,7 @@ async fn a_steady_load_is_compared_with_the_same_beside_a_snapshot() {
         assert_eq!((&report["events"], &report["duplicates"], &report["lost"]), (&400.into(), &0.into(), &0.into()));
         let over_time = report["latency_over_time_us"].as_array().unwrap();
         assert_eq!(keys(&over_time[0]), ["max", "p50", "p95", "p99", "seconds"]);
-        assert!(over_time.last().unwrap()["seconds"].as_f64() > Some(1.9), "{report}");
+        assert!(over_time.last().unwrap()["seconds"].as_f64() > Some(1.5), "{report}");
         let svg = std::fs::read_to_string(&plot).unwrap();
         assert!(roxmltree::Document::parse(&svg).is_ok() && svg.contains("p99 without a snapshot"), "{svg}");
     }

@@ -35,7 +35,7 @@ pub(crate) enum Dead {
         /// Only events after this `seq`: the last one of the page before.
         #[arg(long, value_name = "SEQ")]
         after: Option<i64>,
-        /// Show whole errors instead of their beginnings.
+        /// Show errors whole: in tables their middle is left out.
         #[arg(long)]
         wide: bool,
     },
@@ -52,7 +52,7 @@ pub(crate) enum Dead {
         #[arg(long, value_name = "N", default_value_t = 100_000)]
         #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
         limit: u32,
-        /// Show whole errors instead of their beginnings.
+        /// Show errors whole: in tables their middle is left out.
         #[arg(long)]
         wide: bool,
     },

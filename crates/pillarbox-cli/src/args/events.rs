@@ -37,7 +37,7 @@ pub(crate) enum Events {
         /// Only events before this `seq`: where the page before has stopped.
         #[arg(long, value_name = "SEQ")]
         below: Option<i64>,
-        /// Show whole errors instead of their beginnings.
+        /// Show errors whole: in tables their middle is left out.
         #[arg(long)]
         wide: bool,
     },

@@ -30,7 +30,7 @@ pub(crate) enum Keys {
         /// Only keys whose first event comes after this `seq`: the last one of the page before.
         #[arg(long, value_name = "SEQ")]
         after: Option<i64>,
-        /// Show whole errors instead of their beginnings.
+        /// Show errors whole: in tables their middle is left out.
         #[arg(long)]
         wide: bool,
     },

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use clap::Args;
 
 use pillarbox_program::arguments::STORE_HELP;
@@ -22,14 +24,15 @@ pub(crate) struct Target {
 impl Target {
     /// A command on the same outbox, as it can be pasted into a shell.
     ///
-    /// It names the database unless the environment does. A URL with a password is left out: hints end up in logs.
+    /// It names the database unless the environment does, so that it never works on another one. A password is left out: hints end up in
+    /// logs.
     pub(crate) fn command(&self, words: &[&str]) -> String {
         let mut command = "pillarbox".to_owned();
         let mut push = |word: &str| command.extend([" ", word]);
         words.iter().for_each(|word| push(&quoted(word)));
-        if std::env::var(STORE_VARIABLE).as_ref() != Ok(&self.store) && !holds_a_password(&self.store) {
+        if std::env::var(STORE_VARIABLE).as_ref() != Ok(&self.store) {
             push("--store");
-            push(&quoted(&self.store));
+            push(&quoted(&without_password(&self.store)));
         }
         if self.table != DEFAULT_TABLE {
             push("--table");
@@ -50,9 +53,18 @@ impl Target {
     }
 }
 
-fn holds_a_password(url: &str) -> bool {
-    let credentials = url.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
-    credentials.is_some_and(|(credentials, _)| credentials.contains(':')) || url.contains("password")
+/// The URL without its password; only the word `URL` if it cannot be taken out for sure, which no command takes for a database.
+fn without_password(url: &str) -> Cow<'_, str> {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.into() };
+    let Some((credentials, host)) = rest.rsplit_once('@').filter(|(credentials, _)| credentials.contains(':')) else {
+        return if rest.contains("password") { "URL".into() } else { url.into() };
+    };
+    match credentials.split_once(':') {
+        Some((user, _)) if !credentials.contains(['/', '?']) && !host.contains("password") => {
+            format!("{scheme}://{user}@{host}").into()
+        }
+        _ => "URL".into(),
+    }
 }
 
 /// A word, quoted for a shell. A text from a table may be anything, even a command.
@@ -94,10 +106,18 @@ mod tests {
 
     #[test]
     fn a_password_is_not_repeated() {
-        for url in
-            ["postgres://app:s3cret@db/shop", "postgres://db/shop?user=app&password=s3cret", "mysql://a:b@c@db/x"]
-        {
-            assert_eq!(command(url, "outbox_event", &["migrate"]), "pillarbox migrate");
+        for (url, named) in [
+            ("postgres://app:s3cret@db/shop?sslmode=require", "'postgres://app@db/shop?sslmode=require'"),
+            ("mysql://a:b@c@db/x", "mysql://a@db/x"),
+            ("postgres://app@db/shop", "postgres://app@db/shop"),
+            ("postgres://db:5432/shop", "postgres://db:5432/shop"),
+            ("postgres://db/shop?user=app&password=s3cret", "URL"),
+            ("postgres://app:s3/cret@db/shop", "URL"),
+            ("postgres://app:s3?cret@db/shop", "URL"),
+            ("postgres://db:5432/shop?password=s3@cret", "URL"),
+            ("postgres://app:a@db/shop?password=s3cret", "URL"),
+        ] {
+            assert_eq!(command(url, "outbox_event", &["migrate"]), format!("pillarbox migrate --store {named}"));
         }
     }
 }

@@ -14,7 +14,7 @@ use pillarbox_program::signals::Signals;
 use pillarbox_relay::{FileError, Relay, RelayError, RelayFile, doctor_of_unusable};
 use tokio::time::sleep;
 
-use crate::args::DoctorArgs;
+use crate::args::{DoctorArgs, Target};
 use crate::failure::Failure;
 use crate::store;
 
@@ -74,18 +74,33 @@ async fn of_file(file: &Path, args: &DoctorArgs) -> Result<Doctor, Failure> {
     Ok(doctor_of_unusable(file, &problem.to_string()))
 }
 
-/// Examines once. Remedies get the options of this outbox; those of a file have several.
+/// Examines once. Commands of remedies get the options of their outbox.
 async fn examined(doctor: &Doctor, args: &DoctorArgs) -> Report {
     let mut found = doctor.run().await;
-    for finding in found.findings.iter_mut().filter(|_| args.config.is_none()) {
-        finding.remedy = args.target.in_commands(&finding.remedy).into();
-        if let Some(command) = &mut finding.command
-            && command.starts_with("pillarbox migrate")
-        {
-            *command = args.target.command(&["migrate"]);
+    for finding in &mut found.findings {
+        let target = match &args.config {
+            None => &args.target,
+            Some(_) if finding.subject.starts_with("source ") => &of_source(&finding.subject),
+            Some(_) => continue,
+        };
+        finding.remedy = target.in_commands(&finding.remedy).into();
+        match &mut finding.command {
+            Some(command) if !command.starts_with("pillarbox migrate") => {}
+            Some(command) if args.config.is_none() => *command = target.command(&["migrate"]),
+            // That of a file of SQLite names it, and each has its table.
+            Some(command) if !command.contains(" --store ") => {
+                command.push_str(&format!(" --store 'URL of {}'", finding.subject.replace('\'', "")));
+            }
+            _ => {}
         }
     }
     found
+}
+
+/// The outbox of a source of a file. Its URL may hold a password, so words stand in its place, with which a command that is pasted ends at once:
+/// without them it would work on the outbox that the environment names.
+fn of_source(subject: &str) -> Target {
+    Target { store: format!("URL of {subject}"), table: format!("TABLE of {subject}"), json: false }
 }
 
 async fn once(doctor: &Doctor, args: &DoctorArgs) -> Result<bool, Failure> {

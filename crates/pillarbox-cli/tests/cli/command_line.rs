@@ -180,6 +180,9 @@ fn the_remedy_of_a_doctor_can_be_pasted() {
     let config = config.to_str().unwrap();
     let found = run(&["doctor", "--config", config, "--json"]).json();
     assert!(found.to_string().contains(&format!("\"command\":\"{expected}\"")), "{found}");
+    // A command that names no outbox would work on the one that the environment names.
+    let remedy = "Run `pillarbox migrate --store 'URL of source shop' --table 'TABLE of source shop'`";
+    assert!(found.to_string().contains(remedy), "{found}");
     let ended = run(&["relay", "--config", config, "--check"]);
     assert!(ended.stdout.contains("`pillarbox migrate --table billing_event`"), "{ended:?}");
     std::fs::remove_file(&file).unwrap();
