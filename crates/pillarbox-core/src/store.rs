@@ -314,7 +314,7 @@ pub trait Store: Admin + fmt::Debug + Send + Sync + 'static {
     /// - `release_leaves_another_event_with_the_same_seq_alone`
     async fn release(&self, node: &NodeId, rows: &[RowId]) -> Result<(), StoreError>;
 
-    /// Evicts the nodes whose lease has ended, and frees what rows say they are held by a node that is not
+    /// Evicts the nodes whose lease has ended, and frees the rows whose holder is not
     /// registered, all in one transaction in which no node can join. A freed row says `?` in `locked_by`, or `!` if an
     /// attempt had begun; see [`PriorAttempt`](crate::ownership::PriorAttempt).
     ///

@@ -63,7 +63,7 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
     Ok(exit_code(&summary))
 }
 
-/// The relay and the upkeep support MySQL; the shop does not.
+/// The relay and the commands of operators support MySQL; the shop does not.
 const NO_MYSQL: &str = "names a MySQL database, on which the demo has no shop; use a SQLite file or a PostgreSQL URL";
 
 #[cfg(not(feature = "postgres"))]

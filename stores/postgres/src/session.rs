@@ -338,7 +338,7 @@ impl Session {
 
     /// As [`query`](Self::query), of rows that may be more than anybody has room for. `take` sees each as it arrives, while the server
     /// sends the next ones, and says what is kept of it; or, with `None`, stops the reading. Then there is no answer, and the connection is
-    /// of no use, since the server still sends what is left.
+    /// of no use, since the server still sends what is left. An error of `take` ends the session, as one of the server does.
     ///
     /// `by_index` is for a statement that needs the settings of [`BY_INDEX`], which no session behind a pooler has. There it is also noticed
     /// if the server has restarted, which the connection to the pooler survives.

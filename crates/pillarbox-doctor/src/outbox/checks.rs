@@ -82,7 +82,7 @@ pub(super) static LEASE_ENDED: Check = Check {
     code: "lease-ended",
     severity: Warning,
     healthy: "no node's lease has ended",
-    cause: "A node died, or cannot renew its lease. The next node that polls evicts it and takes over; without one, what it held waits.",
+    cause: "A node died, or cannot renew its lease. Another node evicts it and takes over; without one, what it held waits.",
     remedy: "Nothing, if another node lives and it is gone in a minute. Otherwise look into the log of that node.",
 };
 pub(super) static UNOWNED: Check = Check {

@@ -111,7 +111,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | a process dies | Its lease ends; the next node to poll evicts it. What it may have been delivering is suspected of having killed it. |
+//! | a process dies | Its lease ends; the next node that looks at the leases evicts it. What it may have been delivering is suspected of having killed it. |
 //! | a process stands still past its lease, or is cut off | As above for the others. By itself it stops by its own clock, or when it wakes; what it then brings is refused, and it joins anew. |
 //! | a renewal or its answer is lost | It is sent again. The lease counts from the last one that was confirmed. |
 //! | the database is away | Every node stops by its deadline, and joins anew afterwards. A verdict that could not be recorded is an event that is delivered again. |

@@ -114,7 +114,7 @@ impl<K> OutboxBuilder<K> {
         self.set(|config| config.wake_up.enabled = enabled)
     }
 
-    /// The interval between polls for old events, and the most that are deleted in one transaction. Default: hourly, 2,000.
+    /// The interval between searches for old events, and the most that are deleted in one transaction. Default: hourly, 2,000.
     pub fn purge_interval(mut self, interval: Duration, batch: usize) -> Self {
         self.config.purge.interval = interval;
         self.config.purge.batch = batch;

@@ -69,7 +69,7 @@ enum State {
     Probing {
         problem: String,
     },
-    /// The earlier name is that of relays up to 0.1.0.
+    /// Relays built before 0.1.0 say `paused_by_hand`.
     #[serde(alias = "paused_by_hand")]
     PausedByOperator {
         reason: String,

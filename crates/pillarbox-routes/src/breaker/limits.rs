@@ -32,7 +32,7 @@ struct RateUsage {
     is_wanted: bool,
 }
 
-/// A batch gets no slot for at least this long.
+/// No slot for a batch yet: it stays away for at least this long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NotNow(pub(crate) Duration);
 
