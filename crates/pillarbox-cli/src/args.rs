@@ -32,7 +32,7 @@ pub(crate) use pending::{ChosenPending, Pending, PendingArgs, PendingMatching};
 pub(crate) use purge::PurgeArgs;
 pub(crate) use relay::{LogFormat, OutputSpec, RelayArgs};
 pub(crate) use show::ShowArgs;
-pub(crate) use target::Target;
+pub(crate) use target::{Target, quoted};
 
 /// A transactional outbox for Rust: see it work, measure it, look after its tables, deliver from them.
 ///

@@ -5,7 +5,7 @@
 //! These name the option, the problem and a remedy, and show no part of a URL that could be a secret. Each crate keeps its own
 //! part: the names of its schemes, the meaning of a path, the making of its client. [`server_options!`] shows how they go together.
 //!
-//! What is too much to be sent at once is cut into [`batches`].
+//! Messages that are too many for one call are cut into [`batches`].
 
 mod address;
 mod batch;

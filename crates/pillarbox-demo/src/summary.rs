@@ -10,7 +10,7 @@ pub(crate) struct Summary {
     pub(crate) store: String,
     /// Orders begun.
     pub(crate) orders: u32,
-    /// Those of them rolled back on purpose.
+    /// The number of them rolled back on purpose.
     pub(crate) rolled_back: u32,
     pub(crate) events_committed: u64,
     pub(crate) delivered: u64,

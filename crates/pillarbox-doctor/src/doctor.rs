@@ -164,7 +164,7 @@ impl Doctor {
         join_all(all).await;
     }
 
-    /// What was found by then is told though a later check takes too long.
+    /// Findings made by then are reported though a later check takes too long.
     async fn examine(&self, subject: &Subject, limit: Duration) -> Vec<Checked> {
         let mut results = Vec::new();
         let examination: BoxFuture<'_, ()> = match subject {

@@ -73,7 +73,7 @@ impl TestOutbox {
     /// different.
     ///
     /// # Errors
-    /// What `configure` got wrong.
+    /// The mistake of `configure`.
     pub async fn start(configure: impl FnOnce(SingleNode) -> SingleNode) -> Result<Self, StartError> {
         Self::start_as(|store| configure(Outbox::single_node(store))).await
     }

@@ -204,7 +204,7 @@ pub(crate) struct Rows {
     pub(crate) distinct: u64,
     /// Rows that are DONE.
     pub(crate) done: u64,
-    /// Those of them that were DONE within a second of their insert.
+    /// The number of them that were DONE within a second of their insert.
     pub(crate) done_within_1s: u64,
     /// The time at which the last of them became DONE, in microseconds since 1970.
     pub(crate) last_done_at: i64,

@@ -68,7 +68,7 @@ fn without_password(url: &str) -> Cow<'_, str> {
 }
 
 /// A word, quoted for a shell. A text from a table may be anything, even a command.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();

@@ -14,7 +14,7 @@ use pillarbox_program::signals::Signals;
 use pillarbox_relay::{FileError, Relay, RelayError, RelayFile, doctor_of_unusable};
 use tokio::time::sleep;
 
-use crate::args::{DoctorArgs, Target};
+use crate::args::{DoctorArgs, Target, quoted};
 use crate::failure::Failure;
 use crate::store;
 
@@ -89,7 +89,7 @@ async fn examined(doctor: &Doctor, args: &DoctorArgs) -> Report {
             Some(command) if args.config.is_none() => *command = target.command(&["migrate"]),
             // That of a file of SQLite names it, and each has its table.
             Some(command) if !command.contains(" --store ") => {
-                command.push_str(&format!(" --store 'URL of {}'", finding.subject.replace('\'', "")));
+                command.push_str(&format!(" --store {}", quoted(&target.store)));
             }
             _ => {}
         }

@@ -68,14 +68,14 @@ pub trait PublisherHarness: Sized + Send + Sync + 'static {
     /// A new publisher with the right credentials, that reaches the broker through `link` and waits for `timeout` at most.
     ///
     /// # Errors
-    /// What the publisher's `new` refuses.
+    /// The refusal of the publisher's `new`.
     fn publisher(&self, link: &Self::Link, timeout: Duration) -> Result<Arc<dyn Publisher>, BoxError>;
 
     /// The same, with credentials that the broker refuses, of which `secret` is the secret part. Never called without the
     /// capability `credentials`.
     ///
     /// # Errors
-    /// What the publisher's `new` refuses.
+    /// The refusal of the publisher's `new`.
     fn intruder(&self, link: &Self::Link, timeout: Duration, secret: &str) -> Result<Arc<dyn Publisher>, BoxError> {
         let _ = secret;
         self.publisher(link, timeout)

@@ -75,7 +75,7 @@ impl Node {
         self.holdings[partition].owned.is_some() && self.target.as_ref().is_some_and(|target| target.contains(&place))
     }
 
-    /// What it gives when it rebalances: surplus of which nothing runs any more.
+    /// The partitions that it gives when it rebalances: surplus of which nothing runs any more.
     pub(crate) fn gives(&self, places: &[u8], flaw: Option<Flaw>) -> Given {
         let owned: Partitions = self.places_owned(places).collect();
         let surplus = match flaw {
